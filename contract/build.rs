@@ -1,8 +1,9 @@
-//! Compiles the phrases of the marker scan (`src/markers.toml`) into static data, so that a gate neither parses them when
-//! it starts nor keeps them on its heap.
+//! Compiles the phrases of the marker scan (`src/markers.toml`), and how characters fold, into static data, so that a gate
+//! neither works them out when it starts nor keeps them on its heap.
 #![allow(clippy::print_stdout, reason = "a build script speaks to cargo on its standard output")]
 
 use class::MarkerClass;
+use runs::Runs;
 use std::error::Error;
 use std::path::PathBuf;
 use tree::Lexicon;
@@ -10,8 +11,17 @@ use tree::Lexicon;
 #[path = "src/markers/class.rs"]
 #[allow(unreachable_pub, reason = "the library exports it")]
 mod class;
+#[path = "src/markers/confusable.rs"]
+mod confusable;
+#[path = "src/markers/fold/source.rs"]
+mod folds;
+#[path = "src/markers/invisible.rs"]
+#[allow(dead_code, reason = "the library uses the rest of it")]
+mod invisible;
 #[path = "src/markers/letters.rs"]
 mod letters;
+#[path = "src/markers/fold/runs.rs"]
+mod runs;
 #[path = "src/markers/lexicon/source.rs"]
 mod source;
 #[path = "src/markers/lexicon/tree.rs"]
@@ -33,7 +43,17 @@ fn compile() -> Result<(), Box<dyn Error>> {
         |name: &str| std::env::var_os(name).map(PathBuf::from).ok_or("cargo set no folder");
     let source = std::fs::read_to_string(folder("CARGO_MANIFEST_DIR")?.join(SOURCE))?;
     let lexicon = source::parse(&source)?;
-    std::fs::write(folder("OUT_DIR")?.join("lexicon.rs"), as_rust(&lexicon))?;
+    let out = folder("OUT_DIR")?;
+    std::fs::write(out.join("lexicon.rs"), as_rust(&lexicon))?;
+    let Runs { runs, bytes, blocks, marks } = folds::runs();
+    let folds = format!(
+        "static FOLDS: Runs = {{
+    use Fold::*;
+    Runs {{ runs: &{runs:?}, bytes: &{bytes:?}, blocks: &{blocks:?}, marks: &{marks:?} }}
+}};
+"
+    );
+    std::fs::write(out.join("folds.rs"), folds)?;
     Ok(())
 }
 

@@ -17,4 +17,3 @@ pub mod server;
 pub mod sessions;
 pub mod standard;
 pub mod timing;
-pub mod working_calls;

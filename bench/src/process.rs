@@ -1,5 +1,7 @@
 //! What another process has of the machine; nothing where the system does not tell.
 
+use std::time::Duration;
+
 /// The memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
@@ -71,6 +73,16 @@ impl Cores {
     pub fn only_one(_: usize) -> std::io::Result<Cores> {
         Ok(Cores {})
     }
+}
+
+/// What the threads of a process that are there now have worked so far.
+pub fn processor_time(process_id: u32) -> Option<Duration> {
+    let threads = std::fs::read_dir(format!("/proc/{process_id}/task")).ok()?;
+    let worked = threads.flatten().filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Some(Duration::from_nanos(worked.sum()))
 }
 
 /// Its open files, pipes and the like.

@@ -13,6 +13,8 @@ pub enum Between {
     Nothing,
     Relay,
     Gate,
+    /// The gate, and it confines the server.
+    ConfinedGate,
 }
 
 /// Where the programs are.
@@ -20,7 +22,7 @@ pub enum Between {
 pub struct Programs {
     pub echo: PathBuf,
     relay: PathBuf,
-    gate: PathBuf,
+    pub gate: PathBuf,
 }
 
 impl Programs {
@@ -51,9 +53,13 @@ impl Programs {
                 command.arg(&self.echo);
                 command
             }
-            Between::Gate => {
+            Between::Gate | Between::ConfinedGate => {
                 let mut command = self.holdpoint(home);
-                command.args(["run", "--server", SERVER_ID, "--"]).arg(&self.echo);
+                command.args(["run", "--server", SERVER_ID]);
+                if between == Between::ConfinedGate {
+                    command.arg("--sandbox");
+                }
+                command.arg("--").arg(&self.echo);
                 command
             }
         };

@@ -67,6 +67,8 @@ fn judge_of(home: &Home, server: usize) -> Outcome<Judge> {
         mirrors_parameters: false,
         checks_input: false,
         profile: ServerProfile::default(),
+        behavior: gate::behavior::Consent::default(),
+        upper: engine::upper_tiers::UpperTiers::default(),
     };
     Ok(Judge::new(store_of(home)?, rules, None))
 }

@@ -4,6 +4,7 @@ pub(crate) mod admission;
 pub(crate) mod approvals;
 pub(crate) mod attest;
 pub(crate) mod conformance;
+pub(crate) mod directory;
 pub(crate) mod doctor;
 pub(crate) mod gateway;
 mod groups;
@@ -11,10 +12,16 @@ pub(crate) mod help;
 pub(crate) mod hosts;
 pub(crate) mod incident;
 pub(crate) mod key;
+pub(crate) mod measure;
+pub(crate) mod network;
+pub(crate) mod pins;
 pub(crate) mod policy;
 pub(crate) mod receipts;
 mod run;
+pub(crate) mod sandbox;
+pub(crate) mod screen;
 pub(crate) mod shell;
+pub(crate) mod sign_in;
 pub(crate) mod stats;
 pub(crate) mod store;
 pub(crate) mod uninstall;
@@ -84,9 +91,31 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// Start a server behind the gate: pin its contract, and hold calls when it changes
     #[command(
-        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n  holdpoint run --trust-root root.json --required internal --allow-tool search --url https://example.com/mcp\n\nPut it before the server's command in your client's configuration. Its exit code is the server's."
+        after_help = "Examples:\n  holdpoint run -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --server files --posture shield -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint run --sandbox workspace -- npx -y @modelcontextprotocol/server-filesystem .\n  holdpoint run --url https://example.com/mcp --header Authorization=env:TOKEN\n  holdpoint run --trust-root root.json --required internal --allow-tool search --url https://example.com/mcp\n\nPut it before the server's command in your client's configuration. Its exit code is the server's."
     )]
     Run(RunCommand),
+    /// Decide on an application's calls with this home's pins: what `HomePin` of the SDKs starts
+    #[command(
+        after_help = "Examples:\n  holdpoint pins --stdio\n\nThe SDKs start it; docs/pins-protocol.md says what it reads and writes. It ends when its input ends."
+    )]
+    Pins(pins::PinsCommand),
+    /// Try a program under a sandbox profile, and see what it was denied
+    #[command(
+        after_help = "Examples:\n  holdpoint sandbox -- npx -y @modelcontextprotocol/server-everything\n  holdpoint sandbox --workspace . --explain -- python3 server.py\n  holdpoint sandbox --server files --learn -- npx -y tavily-mcp\n  holdpoint sandbox packages\n\nExits as the program did."
+    )]
+    Sandbox(sandbox::SandboxCommand),
+    /// Sign in to a remote server with your browser
+    #[command(
+        name = "sign-in",
+        after_help = "Examples:\n  holdpoint sign-in cursor.linear\n  holdpoint sign-in https://mcp.example.com/mcp\n  holdpoint sign-in https://mcp.example.com/mcp --client-id holdpoint-laptop --issuer https://login.example.com\n\nThe tokens are kept in the keyring of this system. `holdpoint sign-out` revokes and deletes them."
+    )]
+    SignIn(sign_in::SignInCommand),
+    /// End a sign-in: revoke its tokens and delete them from the keyring
+    #[command(
+        name = "sign-out",
+        after_help = "Examples:\n  holdpoint sign-out cursor.linear\n  holdpoint sign-out --all"
+    )]
+    SignOut(sign_in::SignOutCommand),
     /// Show a silent change being caught, with nothing installed
     #[command(
         after_help = "Examples:\n  holdpoint demo\n  holdpoint demo --all\n  holdpoint demo --restart\n  holdpoint demo --withheld"
@@ -105,6 +134,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint capture -o files.json -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint capture --url http://127.0.0.1:3001/mcp"
     )]
     Capture(CaptureCommand),
+    /// Read a contract adversarially before you use the server; it pins nothing
+    #[command(
+        after_help = "Examples:\n  holdpoint screen capture.json\n  holdpoint screen -- npx -y @modelcontextprotocol/server-filesystem@2025.11.25 /tmp\n  holdpoint screen --url https://example.com/mcp --json\n  holdpoint screen tools.json --fail-on medium --sarif > screen.sarif\n\nExits with 0, 10 (a finding is at least as severe as --fail-on) or 11 (there is no contract to read)."
+    )]
+    Screen(screen::ScreenCommand),
     /// Contact a server now and pin its whole contract as approved by you
     #[command(
         after_help = "Examples:\n  holdpoint pin -- npx -y @modelcontextprotocol/server-filesystem /tmp\n  holdpoint pin --server files --url https://example.com/mcp\n  holdpoint pin --server files --file capture.json"
@@ -153,9 +187,17 @@ pub(crate) enum Command {
     /// Show a day's holds and decisions; an empty digest is healthy
     #[command(after_help = "Examples:\n  holdpoint digest\n  holdpoint digest --day 2026-11-16")]
     Digest(stats::DigestCommand),
+    /// Report how often holds were overridden; it decides nothing
+    #[command(after_help = "Example:\n  holdpoint calibrate report")]
+    Calibrate(measure::CalibrateCommand),
+    /// Measure how much the gate and the screen find on a folder of real contracts
+    #[command(
+        after_help = "Examples:\n  holdpoint evaluate gate ./corpus\n  holdpoint evaluate screen ./corpus\n  holdpoint evaluate page ./corpus --into docs/evidence.md"
+    )]
+    Evaluate(measure::EvaluateCommand),
     /// Stop all calls in an emergency, and allow them again
     #[command(
-        after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident status\n  holdpoint incident off\n  holdpoint incident revoke principal ada"
+        after_help = "Examples:\n  holdpoint incident on --reason 'key leaked'\n  holdpoint incident status\n  holdpoint incident off --reason 'the key was replaced'\n  holdpoint incident revoke principal ada"
     )]
     Incident(incident::IncidentCommand),
     /// Check a gateway's policies, explain their decisions and test them
@@ -203,6 +245,21 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint gateway\n  holdpoint gateway --config /etc/holdpoint/gateway.toml\n  holdpoint gateway --check"
     )]
     Gateway(gateway::GatewayCommand),
+    /// Serve what is known of MCP servers: verdicts, changes, and a log of both that others can verify
+    #[command(
+        after_help = "Examples:\n  holdpoint directory\n  holdpoint directory --config /etc/holdpoint/directory.toml\n  holdpoint directory log verify --url https://directory.example.com --key log.pub\n  holdpoint directory witness --listen 127.0.0.1:8441 --log log.pub"
+    )]
+    Directory(directory::DirectoryCommand),
+    /// Visit published servers, and record what they say and what changed
+    #[command(
+        after_help = "Examples:\n  holdpoint crawl --targets servers.txt\n  holdpoint crawl --targets servers.txt --releases 3\n  holdpoint crawl --registry https://registry.modelcontextprotocol.io\n\nA file has a server a line: `npm:NAME`, `pypi:NAME@1.2.3`, `com.example/weather https://mcp.example.com/mcp`.\nPackages are installed without running their code and started without a network."
+    )]
+    Crawl(directory::CrawlCommand),
+    /// Ask a directory what other installs saw; off unless you turn it on
+    #[command(
+        after_help = "Examples:\n  holdpoint network status\n  holdpoint network on --url https://directory.example.com --key env:HOLDPOINT_NETWORK_KEY\n  holdpoint network advisories\n  holdpoint network off\n\nNothing that it learns lets a call go on. docs/network.md says what leaves this machine."
+    )]
+    Network(network::NetworkCommand),
     /// List every server and tool behind a gateway, with trust, risk and accepted hash
     #[command(
         after_help = "Examples:\n  holdpoint inventory\n  holdpoint inventory --config /etc/holdpoint/gateway.toml --json"
@@ -329,9 +386,13 @@ pub(crate) struct UpstreamArguments {
     /// Also connect to a private or link-local address
     #[arg(long, requires = "url")]
     pub(crate) allow_private: bool,
+    #[command(flatten)]
+    pub(crate) sign_in: sign_in::SignInArguments,
     /// Seconds to wait for the server to start [default: the configured time, else 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) start_timeout: Option<u64>,
+    #[command(flatten)]
+    pub(crate) sandbox: sandbox::SandboxArguments,
     /// The command that starts a stdio server
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -368,7 +429,8 @@ pub(crate) struct CheckCommand {
     /// monitor, shield, guard or strict [default: the configured one, else guard]
     #[arg(long, value_name = "POSTURE")]
     pub(crate) posture: Option<Posture>,
-    /// Also ask whether the server behaves as it declares (not implemented yet: UNAVAILABLE, exit 10)
+    /// Also try whether the server behaves as it declares, where the configuration allows it (UNAVAILABLE, exit 10, where
+    /// not)
     #[arg(long)]
     pub(crate) behavioral: bool,
     #[command(flatten)]
@@ -410,6 +472,7 @@ impl Command {
             Command::Capture(command) => command.text.server_text,
             Command::Check(command) => command.text.server_text,
             Command::Pin(command) => command.text.server_text,
+            Command::Screen(command) => command.text.server_text,
             _ => false,
         }
     }

@@ -39,6 +39,11 @@ impl Configuration {
         self.0.of(None)
     }
 
+    /// How a server is confined.
+    pub(crate) fn sandbox(&self, server: &ServerId) -> &settings::Sandbox {
+        &self.of(server).sandbox
+    }
+
     /// The servers that have a table of their own.
     pub(crate) fn named_servers(&self) -> impl Iterator<Item = ServerId> {
         self.0.servers().cloned()
@@ -57,6 +62,16 @@ impl Configuration {
     /// Whether a notice on the desktop tells that something of a server is held.
     pub(crate) fn notifies(&self, server: &ServerId) -> bool {
         self.of(server).notify.desktop.unwrap_or(true)
+    }
+
+    /// The directory that is asked what other installs saw.
+    pub(crate) fn network(&self) -> &settings::Network {
+        &self.general().network
+    }
+
+    /// The model that is asked for opinions.
+    pub(crate) fn judge(&self) -> &settings::JudgeKeys {
+        &self.general().judge
     }
 
     /// How receipts are written.

@@ -6,6 +6,7 @@
 mod caller;
 mod config;
 mod hooks;
+mod oauth_proxy;
 mod profile;
 mod report;
 mod upstream;

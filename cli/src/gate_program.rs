@@ -17,6 +17,10 @@ pub(crate) enum Started {
 }
 
 pub(crate) fn started(server: &Server) -> Started {
+    // What a package manager fetches cannot be compared: it is taken for what the entry says.
+    if matches!(server.state, WiringState::Wired { is_fetched: true, .. }) {
+        return Started::Gate;
+    }
     match named(server).and_then(|(program, folders)| find(program, folders)) {
         Some(found) if is_this_program(&found) => Started::Gate,
         Some(_) => Started::Other,
@@ -27,8 +31,11 @@ pub(crate) fn started(server: &Server) -> Started {
 /// Where an entry's program is: its name or path, and the `PATH` that the entry itself sets.
 pub(crate) type Named<'s> = (&'s str, Option<&'s str>);
 
+/// `None` where the entry does not start the gate itself.
 pub(crate) fn named(server: &Server) -> Option<Named<'_>> {
-    let WiringState::Wired { program, variables, .. } = &server.state else { return None };
+    let WiringState::Wired { program, is_fetched: false, variables, .. } = &server.state else {
+        return None;
+    };
     let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Some((program.as_str(), path))
 }

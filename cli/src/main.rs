@@ -3,13 +3,16 @@
 
 mod approver;
 mod arguments;
+mod behavior;
 mod commands;
 mod configuration;
+mod confinement;
 mod csp;
 mod desktop;
 mod disk;
 mod failure;
 mod gate_program;
+mod gate_session;
 mod gateway_file;
 mod hosting;
 mod judging;
@@ -27,9 +30,12 @@ mod report;
 mod scenario;
 mod screen;
 mod server_text;
+mod settled_program;
 mod sharing;
 mod side_by_side;
+mod sign_in;
 mod target;
+mod upper_tiers;
 mod vouching;
 
 use arguments::{Arguments, Command};
@@ -38,6 +44,10 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything else: the helper confines itself while it has one thread.
+    if let Some(code) = sandbox::helper_main() {
+        return code;
+    }
     std::panic::set_hook(Box::new(|panic| screen::admit_fault(panic.location())));
     std::panic::catch_unwind(command).unwrap_or_else(|_| Exit::Internal.into())
 }
@@ -89,13 +99,18 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = &arguments.options;
     match &arguments.command {
         Command::Run(command) => commands::run::run(command, options),
+        Command::Sandbox(command) => commands::sandbox::run(command, options),
+        Command::SignIn(command) => commands::sign_in::sign_in(command, options),
+        Command::SignOut(command) => commands::sign_in::sign_out(command, options),
         Command::Demo(command) => commands::demo::run(command, options),
         Command::Diff(command) => commands::diff::run(command, options),
         Command::Hash(command) => commands::hash::run(command, options),
         Command::Capture(command) => commands::capture::run(command, options),
+        Command::Screen(command) => commands::screen::run(command, options),
         Command::Policy(command) => commands::policy::run(command, options),
         Command::Conformance(command) => commands::conformance::run(command, options),
         Command::Pin(command) => commands::pin::run(command, options),
+        Command::Pins(command) => commands::pins::run(command, options),
         Command::Check(command) => commands::check::run(command, options),
         Command::Status(command) => commands::status::run(command, options),
         Command::Show(command) => commands::show::run(command, options),
@@ -107,6 +122,8 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::History(command) => commands::history::run(command, options),
         Command::Stats(command) => commands::stats::run(command, options),
         Command::Digest(command) => commands::digest::run(command, options),
+        Command::Calibrate(command) => commands::calibrate::run(command, options),
+        Command::Evaluate(command) => commands::evaluate::run(command, options),
         Command::Incident(command) => commands::incident::run(command, options),
         Command::Key(command) => commands::key::run(command, options),
         Command::Attest(command) => commands::attest::run(command, options),
@@ -122,6 +139,9 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Unwire(command) => commands::unwire::run(command, options),
         Command::Scenario(command) => scenario::run(command),
         Command::Gateway(command) => commands::gateway::run(command, options),
+        Command::Directory(command) => commands::directory::run(command, options),
+        Command::Network(command) => commands::network::run(command, options),
+        Command::Crawl(command) => commands::crawl::run(command, options),
         Command::Inventory(command) => commands::inventory::run(command, options),
         Command::Approvals(command) => commands::approvals::run(command, options),
         Command::Store(command) => commands::store::run(command, options),

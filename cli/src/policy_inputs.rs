@@ -12,7 +12,7 @@ use policy::{Inventory, ServerInventory, ToolInventory};
 use settings::gateway::ServerSettings;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Home, IncidentScope, IncidentState, IncidentStore, Store, Witnessed};
+use store::{Home, IncidentState, IncidentStore, Store, Witnessed};
 
 /// Everything that [`policy::Policies::compile`] takes.
 #[derive(Debug)]
@@ -59,10 +59,8 @@ fn inventory_of(
     store: &Witnessed,
     state: &IncidentState,
 ) -> Result<Arc<ServerInventory>, Failure> {
-    let incident = state.incident.as_ref().is_some_and(|(incident, _)| match &incident.scope {
-        IncidentScope::All => true,
-        IncidentScope::Servers(servers) => servers.contains(&settings.id),
-    });
+    let incident = state.incident.as_ref();
+    let incident = incident.is_some_and(|(incident, _)| incident.scope.concerns(&settings.id));
     let mut builder = ServerInventory::builder(settings.id.as_str())
         .trust(settings.trust)
         .risk(settings.risk)

@@ -107,7 +107,7 @@ fn not_stored(what: &str, entry: Option<(PathBuf, GuardedLaunch)>) -> String {
 }
 
 /// What the files that were wired say of a server now. Only these: another file could name any program under this id.
-fn entry_of(id: &ServerId, workplace: &Workplace) -> Option<(PathBuf, GuardedLaunch)> {
+pub(crate) fn entry_of(id: &ServerId, workplace: &Workplace) -> Option<(PathBuf, GuardedLaunch)> {
     let surroundings = wiring::surroundings().ok()?;
     let journal = workplace.home.path().join(JOURNAL);
     let workshop = Workshop::new(Path::new(crate::hosting::PROGRAM), &journal, None).ok()?;
@@ -126,6 +126,7 @@ fn kept_command(entry: &GuardedLaunch, directory: Option<&str>, key: &LaunchKey)
         arguments: arguments.iter().map(OsString::from).collect(),
         environment: Vec::new(),
         directory: directory.map(PathBuf::from),
+        confinement: None,
     });
     match Origin::of(&upstream, key) {
         Origin::Program(origin) => {
@@ -142,6 +143,7 @@ fn kept_address(entry: &GuardedLaunch, key: &LaunchKey) -> Option<String> {
         url: url.parse().ok()?,
         headers: Vec::new(),
         allow_private: entry.allow_private,
+        authorizer: None,
     };
     match Origin::of(&Upstream::Http(endpoint), key) {
         Origin::Address { url, .. } => Some(url),

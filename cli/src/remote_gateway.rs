@@ -89,6 +89,8 @@ impl RemoteGateway {
                 format!("{place} refuses: {message} ({reason}); a policy has to permit the action"),
             ),
             400 | 404 | 405 | 413 => Failure::usage(format!("{place}: {message}")),
+            // A call that waits for a person is no change of a server.
+            409 if reason == "conflict" => Failure::held(format!("{message} ({reason})")),
             409 => Failure::held(format!("{message} ({reason}); look again: holdpoint review")),
             502 => Failure::unreachable(format!("{place}: {message}")),
             _ => Failure::internal(format!("{place}: {message}")),

@@ -10,7 +10,7 @@ use gate::reason::Reason;
 use gate::verdict::Verdict;
 use gate::words::{self, Audience};
 
-pub(crate) use engine::document::{CallDocument, EntryDocument, VerdictDocument};
+pub(crate) use engine::document::{CallDocument, EntryDocument, ObservedTool, VerdictDocument};
 
 /// An entry's name as a person reads it.
 pub(crate) fn name_of(judgement: &Judgement, text: ServerText) -> String {

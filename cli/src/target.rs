@@ -2,17 +2,21 @@
 
 use crate::arguments::{Options, TargetArguments, UpstreamArguments};
 use crate::configuration::Configuration;
+use crate::confinement::{ConfinedIn, Otherwise};
 use crate::failure::Failure;
 use crate::relaunch::{self, Again};
+use crate::sign_in::Recording;
 use contract::client::ClientCapabilities;
 use contract::hash::sha256_hex;
 use contract::origin::{Way, host_of, renew_entry};
 use engine::acts::ActError;
+use engine::confinement::Confiner;
 use engine::origin::{Origin, with_redactor, words_of};
 use gate::server::ServerId;
 use settings::{SecretError, SecretName};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use store::{Home, Launch, LaunchKey, Store, Witnessed};
 use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
@@ -58,6 +62,14 @@ impl Workplace {
     }
 }
 
+impl Workplace {
+    /// Where servers that a command looks at are confined.
+    pub(crate) fn confined_in(&self) -> ConfinedIn<'_> {
+        let (home, configuration) = (self.home.path(), &self.configuration);
+        ConfinedIn { home, configuration, is_quiet: false }
+    }
+}
+
 /// `--home`, `$HOLDPOINT_HOME`, or `.holdpoint` in the user's home.
 pub(crate) fn home_path(options: &Options) -> Result<PathBuf, Failure> {
     let named = options.home.clone().or_else(|| non_empty("HOLDPOINT_HOME").map(PathBuf::from));
@@ -88,6 +100,10 @@ pub(crate) struct Reach {
     pub(crate) limits: ObserveLimits,
     /// What is said to the server that its client can do.
     pub(crate) client: ClientCapabilities,
+    /// What confines the server, where it is confined.
+    pub(crate) confiner: Option<Arc<Confiner>>,
+    /// What happens to the sign-in, where there is one.
+    pub(crate) sign_in: Option<Arc<Recording>>,
 }
 
 #[derive(Debug)]
@@ -128,7 +144,14 @@ impl Target {
             .for_client(client.clone())
             .under(posture);
         let reach = reach.for_client(client);
-        let reach = reach.configured_by(&id, &workplace.configuration, &arguments.upstream);
+        let reach =
+            reach.configured_by(&id, &workplace.configuration, &arguments.upstream).confined(
+                &id,
+                &arguments.upstream.sandbox,
+                workplace.confined_in(),
+                Otherwise::AsBefore,
+            )?;
+        let reach = reach.signed_in(&id, &arguments.upstream, workplace, false)?;
         Ok(Target::of_reach(&id, reach, launch))
     }
 
@@ -165,7 +188,9 @@ impl Target {
             relaunch::again(id, &launch, arguments, workplace).map_err(|what| again(&what))?;
         let reach = Reach::with(&arguments, directory.as_deref(), &environment)?
             .for_client(launch.client_capabilities().cloned())
-            .configured_by(id, &workplace.configuration, &arguments);
+            .configured_by(id, &workplace.configuration, &arguments)
+            .confined(id, &arguments.sandbox, workplace.confined_in(), Otherwise::AsBefore)?
+            .signed_in(id, &arguments, workplace, false)?;
         Ok(Target::of_reach(id, reach, launch))
     }
 
@@ -221,7 +246,7 @@ impl Reach {
             None => Reach::program(arguments, directory, environment)?,
         };
         let (limits, client) = (Reach::limits(arguments), ClientCapabilities::default());
-        Ok(Reach { upstream, limits, client })
+        Ok(Reach { upstream, limits, client, confiner: None, sign_in: None })
     }
 
     /// Where the server comes from, as it is kept.
@@ -268,6 +293,7 @@ impl Reach {
             arguments: rest.to_vec(),
             environment: environment.iter().map(variable).collect(),
             directory: directory.map(PathBuf::from),
+            confinement: None,
         }))
     }
 
@@ -285,7 +311,7 @@ impl Reach {
         // Where a person may leave a value blank, as in a bundle's form, nothing is what is meant.
         headers.retain(|(_, value)| !value.is_empty());
         let allow_private = arguments.allow_private;
-        Ok(Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private }))
+        Ok(Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private, authorizer: None }))
     }
 }
 
@@ -451,7 +477,9 @@ mod tests {
                 url: Some("https://example.com/mcp".to_owned()),
                 header: vec![format!("Authorization=file:{}", file.path().display())],
                 allow_private: false,
+                sign_in: crate::arguments::sign_in::SignInArguments::default(),
                 start_timeout: None,
+                sandbox: crate::arguments::sandbox::SandboxArguments::default(),
                 command: Vec::new(),
             };
             match Reach::of(&arguments).unwrap().upstream {

@@ -15,55 +15,73 @@ use std::process::Command;
 /// Which of our crates each crate may use. A crate that is not here yet has to be added on purpose.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("contract", &[]),
-    ("gate", &["contract"]),
+    ("envelope", &["contract"]),
+    ("gate", &["contract", "envelope"]),
     ("attest", &["contract"]),
     ("policy", &["contract"]),
     ("ledger", &["contract"]),
-    ("wire", &["contract"]),
+    ("wire", &["contract", "envelope"]),
+    ("oauth", &["contract", "wire"]),
     ("store", &["contract", "gate", "ledger"]),
-    ("settings", &["contract", "gate", "attest", "policy"]),
+    ("settings", &["contract", "gate", "attest", "policy", "sandbox"]),
     ("sandbox", &[]),
     ("hosts", &[]),
     ("engine", BELOW_ENGINE),
     ("gateway", BELOW_GATEWAY),
-    ("directory", BELOW_GATEWAY),
+    ("screen", &["contract", "gate"]),
+    ("measure", &["contract", "gate"]),
+    ("directory", BELOW_DIRECTORY),
     ("cli", EVERY_CRATE),
     // Measurements and fuzz checks. No other row names them, so no crate may use them.
     ("bench", MEASURED),
     ("fuzz-checks", EVERY_CRATE),
     ("testing", &[]),
+    ("sdk-core", &["contract", "envelope", "gate"]),
+    ("sdk-wasm", &["sdk-core"]),
 ];
 
-const BELOW_ENGINE: &[&str] =
-    &["contract", "gate", "attest", "policy", "ledger", "wire", "store", "settings", "sandbox"];
+const BELOW_ENGINE: &[&str] = &[
+    "contract", "envelope", "gate", "attest", "policy", "ledger", "wire", "oauth", "store",
+    "settings", "sandbox",
+];
 const BELOW_GATEWAY: &[&str] = &[
-    "contract", "gate", "attest", "policy", "ledger", "wire", "store", "settings", "sandbox",
-    "engine",
+    "contract", "envelope", "gate", "attest", "policy", "ledger", "wire", "oauth", "store",
+    "settings", "sandbox", "engine",
+];
+const BELOW_DIRECTORY: &[&str] = &[
+    "contract", "envelope", "gate", "attest", "policy", "ledger", "wire", "store", "settings",
+    "sandbox", "engine", "screen",
 ];
 const EVERY_CRATE: &[&str] = &[
     "contract",
+    "envelope",
     "gate",
     "attest",
     "policy",
     "ledger",
     "wire",
+    "oauth",
     "store",
     "settings",
     "sandbox",
     "hosts",
     "engine",
     "gateway",
+    "screen",
+    "measure",
     "directory",
+    "sdk-core",
 ];
 
 /// A measurement makes calls and numbers as tests do.
 const MEASURED: &[&str] = &[
-    "contract", "gate", "attest", "policy", "ledger", "wire", "store", "settings", "engine",
-    "testing",
+    "contract", "envelope", "gate", "attest", "policy", "ledger", "wire", "store", "settings",
+    "sandbox", "engine", "screen", "testing",
 ];
 
 /// Crates that get time, randomness and files handed in as values.
-const PURE_CRATES: &[&str] = &["attest", "contract", "gate", "policy"];
+const PURE_CRATES: &[&str] =
+    &["attest", "contract", "envelope", "gate", "measure", "policy", "screen", "sdk/core"];
 
 /// Paths that a pure crate does not name, nor anything under them.
 const IMPURE_PATHS: &[&str] =
@@ -206,10 +224,35 @@ fn crates_without_the_workspace_lints(manifests: &[SourceFile]) -> Vec<String> {
         .iter()
         .filter(|manifest| {
             let mut lines = manifest.text.lines().map(str::trim).filter(|line| !line.is_empty());
-            !(lines.any(|line| line == "[lints]") && lines.next() == Some("workspace = true"))
+            let takes_over =
+                lines.any(|line| line == "[lints]") && lines.next() == Some("workspace = true");
+            !takes_over && !repeats_the_lints(&manifest.text)
         })
         .map(|manifest| format!("{}: does not take over the workspace's lints", manifest.path))
         .collect()
+}
+
+/// Cargo cannot take over the workspace's lints and change one: a crate that has to call the kernel repeats all of them,
+/// with `unsafe_code` denied in place of forbidden, so that each exception needs an attribute with its reason.
+fn repeats_the_lints(manifest: &str) -> bool {
+    let lints = |text: &str, at: [&str; 2]| -> Option<toml::Table> {
+        let text: toml::Table = text.parse().ok()?;
+        at.iter().try_fold(text, |table, name| table.get(*name)?.as_table().cloned())
+    };
+    let Ok(root) = fs::read_to_string(root_folder().join("Cargo.toml")) else { return false };
+    ["rust", "clippy"].iter().all(|tool| {
+        let (Some(ours), Some(theirs)) = (
+            lints(&root, ["workspace", "lints"])
+                .and_then(|all| all.get(*tool)?.as_table().cloned()),
+            lints(manifest, ["lints", tool]),
+        ) else {
+            return false;
+        };
+        ours.iter().all(|(name, level)| match name.as_str() {
+            "unsafe_code" => theirs.get(name).and_then(toml::Value::as_str) == Some("deny"),
+            _ => theirs.get(name) == Some(level),
+        })
+    })
 }
 
 /// The paths in backticks on a page, from the root of the project, that `exists` does not know.

@@ -2,7 +2,7 @@
 
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
-use crate::markers::{KnownStrings, Marker, ToolNames, push_name, scan, scan_new};
+use crate::markers::{KnownStrings, Marker, ToolNames, push_pointer_name, scan, scan_new};
 use std::collections::BTreeSet;
 
 /// The most references of new properties that are followed; an entry with more is not inert.
@@ -90,13 +90,13 @@ fn pointer_to(root: Node<'_>, index: u32) -> String {
         if let Some((name, value)) =
             node.members().find(|(name, value)| name.index() == index || holds(*value))
         {
-            push_name(&mut pointer, &name.as_str().unwrap_or_default());
+            push_pointer_name(&mut pointer, &name.as_str().unwrap_or_default());
             if name.index() == index {
                 break;
             }
             node = value;
         } else if let Some((at, item)) = node.items().enumerate().find(|(_, item)| holds(*item)) {
-            push_name(&mut pointer, &at.to_string());
+            push_pointer_name(&mut pointer, &at.to_string());
             node = item;
         } else {
             break;
@@ -248,7 +248,7 @@ impl<'a> PresetSearch<'a> {
     /// Goes one step down, and back up unless a preset was found there.
     fn step(&mut self, name: &str, look: impl FnOnce(&mut Self) -> bool) -> bool {
         let length = self.pointer.len();
-        push_name(&mut self.pointer, name);
+        push_pointer_name(&mut self.pointer, name);
         let found = look(self);
         if !found {
             self.pointer.truncate(length);

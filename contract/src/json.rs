@@ -13,7 +13,7 @@ mod strings;
 pub(crate) use order::sorted_names;
 
 pub use parse::{MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER_LENGTH, MAX_TEXT_BYTES, ReadError};
-pub use strings::{escape_into, utf16_order};
+pub use strings::{escape_into, specials, utf16_order};
 
 /// A parsed JSON text. It borrows the text; every value remembers the exact bytes it came as.
 #[derive(Debug)]

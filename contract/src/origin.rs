@@ -3,6 +3,7 @@
 //! Launchers (`npx`, `uvx`, `docker run` and their like) are looked through, so that another package is noticed and
 //! another path to the same launcher is not. What is made here is stored, so it goes through the [`Redactor`] first.
 
+mod fetched;
 mod former;
 mod launchers;
 mod package;
@@ -11,6 +12,9 @@ mod redact;
 use crate::json::{Document, ReadError, escape_into};
 use crate::surface::{Entry, EntryId, EntryType};
 
+pub use fetched::{
+    FetchedPackage, Registry, UnclearFetch, container_options, find_fetched, is_launcher,
+};
 pub use former::{Way, renew_entry};
 pub use package::{Package, find_package};
 pub use redact::{HIDDEN, Redactor, host_of, is_hidden, shown_program};

@@ -407,6 +407,11 @@ impl Surface {
         self.entries.insert(entry.id.clone(), entry);
     }
 
+    /// Takes out an entry that is not in any list (instructions, identity, origin).
+    pub fn remove(&mut self, entry_type: EntryType) {
+        self.entries.remove(&EntryId::only(entry_type));
+    }
+
     /// One hash for all entries, independent of the order in which they were listed.
     pub fn surface_hash(&self) -> SurfaceHash {
         surface_hash(self.entries.values().map(|entry| (&entry.id, entry.entry_hash)))

@@ -1,12 +1,12 @@
 //! Random bytes that a directory makes once and keeps with its keys: the salt of the network, and the secret of claims.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
 const BYTES: usize = 32;
 
-/// The bytes of a file; new ones where there is none. Two processes that make it at once agree on one of them.
+/// Reads the bytes from a file, or makes the file with new ones. Threads and processes that make it at the same time agree.
 pub fn read_or_make(folder: &Path, name: &str) -> io::Result<[u8; BYTES]> {
     let path = folder.join(name);
     match read(&path) {
@@ -16,19 +16,13 @@ pub fn read_or_make(folder: &Path, name: &str) -> io::Result<[u8; BYTES]> {
     crate::log::publish::create_private_folder(folder)?;
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(|_| io::Error::other("no randomness"))?;
-    let new = folder.join(format!("{name}.{}.new", std::process::id()));
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&new)?;
-    file.write_all(format!("{}\n", hex::encode(bytes)).as_bytes())?;
-    file.sync_all()?;
-    // A link is made only if there is no file of that name yet; a rename would replace another process's.
-    let linked = fs::hard_link(&new, &path);
-    fs::remove_file(&new)?;
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+    // A temporary file has a name that no other thread or process uses, and only its user may read it.
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(new, "{}", hex::encode(bytes))?;
+    new.as_file().sync_all()?;
+    // Does not replace a file that another thread or process made in the meantime.
+    match new.persist_noclobber(&path) {
+        Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => Err(failed.error),
         _ => read(&path),
     }
 }
@@ -64,18 +58,16 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_make_it_at_once_agree() {
-        let folder = tempfile::tempdir().unwrap();
-        let made: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        testing::wait_for("the bytes", || read_or_make(folder.path(), "s").ok())
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert!(made.iter().all(|bytes| *bytes == made[0]));
+    fn threads_that_make_it_at_once_agree() {
+        for _ in 0..50 {
+            let folder = tempfile::tempdir().unwrap();
+            let made: Vec<_> = std::thread::scope(|scope| {
+                let make = || scope.spawn(|| read_or_make(folder.path(), "s").unwrap());
+                let threads: Vec<_> = std::iter::repeat_with(make).take(4).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(made.iter().all(|bytes| *bytes == made[0]));
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no other file is left");
+        }
     }
 }

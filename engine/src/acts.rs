@@ -24,7 +24,7 @@ pub use lifecycle::{
 };
 pub use pin::{PinDraft, PinQuestion, Pinned, pin};
 pub use recorded::RecordedServer;
-pub use review::{Review, can_be_approved, hash_of};
+pub use review::{Review, hash_of};
 pub use siblings::{Configured, Decided, Shared};
 pub use since::Since;
 

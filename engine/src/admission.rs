@@ -20,7 +20,6 @@ pub use source::Source;
 
 use crate::call::{Call, Method};
 use crate::recorder::now;
-use crate::view::{Found, View};
 use attest::{
     Admission, AttestedIdentity, Binding, Clearance, Denial, Flavor, Host, KeyId, Program,
     Requirement, RevocationError, RevocationList, Scheme, Target, TrustRoot, UnknownLevel,
@@ -29,6 +28,7 @@ use attest::{
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, EntryType};
 use contract::time::Timestamp;
+use gate::view::{Found, View};
 use ledger::record::AdmissionVerdict;
 use source::{Evidence, FoundDocument};
 use std::borrow::Cow;

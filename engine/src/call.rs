@@ -1,7 +1,9 @@
 //! What a client asks for, as far as the checks look at it. Spans of the bytes it came as; nothing is copied.
 
-use contract::surface::{EntryType, ListKind};
-use wire::envelope::{Params, members};
+pub use gate::method::{Method, Target};
+
+use contract::surface::EntryType;
+use wire::envelope::members;
 
 /// One request of a client.
 #[derive(Debug, Clone, Copy)]
@@ -18,9 +20,20 @@ pub struct Call<'a> {
     pub bytes: usize,
     /// The deepest nesting in it.
     pub depth: usize,
+    /// The gateway's session that it belongs to, if it belongs to one.
+    pub session: Option<u64>,
 }
 
 impl<'a> Call<'a> {
+    /// The tool that it uses, or that made the task which it is about.
+    pub fn tool(&self) -> Option<&'a str> {
+        match (self.target, self.subject) {
+            (Some(target), _) if target.entry_type == EntryType::Tool => Some(target.key),
+            (None, Subject::Task { tool, .. }) => Some(tool),
+            (Some(_), _) | (None, Subject::Server | Subject::Entry(_) | Subject::Unclear) => None,
+        }
+    }
+
     /// A request about a subject of which nothing else is known.
     pub fn about(subject: Subject<'a>) -> Call<'a> {
         Call {
@@ -31,15 +44,9 @@ impl<'a> Call<'a> {
             arguments: None,
             bytes: 0,
             depth: 0,
+            session: None,
         }
     }
-}
-
-/// The entry of the server's surface that a call is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target<'a> {
-    pub entry_type: EntryType,
-    pub key: &'a str,
 }
 
 /// What a method that is gated by no entry is about.
@@ -65,6 +72,8 @@ pub struct RequestContext<'a> {
     pub trace_id: Option<&'a str>,
     /// What it is about, where its own parameters do not tell.
     pub subject: Option<Subject<'a>>,
+    /// The gateway's session that it belongs to.
+    pub session: Option<u64>,
 }
 
 impl<'a> Subject<'a> {
@@ -120,56 +129,6 @@ fn only_member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
 fn plain_text(raw: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(raw).ok()?.strip_prefix('"')?.strip_suffix('"')?;
     (!text.contains('\\')).then_some(text)
-}
-
-/// What the gate does with a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// `initialize` or `server/discover`: the answer is shaped.
-    Handshake,
-    /// Answered by the gate, from its own view.
-    List(ListKind),
-    /// Gated by the entry that it is about.
-    Use(EntryType),
-    /// Goes up even while the server is stopped.
-    Ping,
-    Other,
-}
-
-impl Method {
-    pub fn of(name: &str) -> Method {
-        match name {
-            "initialize" | "server/discover" => Method::Handshake,
-            "ping" => Method::Ping,
-            "tools/call" => Method::Use(EntryType::Tool),
-            "prompts/get" => Method::Use(EntryType::Prompt),
-            "resources/read" => Method::Use(EntryType::Resource),
-            _ => ListKind::ALL
-                .into_iter()
-                .find(|list| list.method() == name)
-                .map_or(Method::Other, Method::List),
-        }
-    }
-
-    /// The list that has to be known before the method can be decided on.
-    pub fn list(self) -> Option<ListKind> {
-        match self {
-            Method::List(list) => Some(list),
-            Method::Use(entry_type) => entry_type.list(),
-            Method::Handshake | Method::Ping | Method::Other => None,
-        }
-    }
-
-    /// The entry that a gated call is about; nothing where it cannot be read in one way.
-    pub fn target<'a>(self, params: Option<&'a Params<'a>>) -> Option<Target<'a>> {
-        let Method::Use(entry_type) = self else { return None };
-        let params = params.filter(|params| params.is_object && !params.is_odd)?;
-        let key = match entry_type {
-            EntryType::Resource => params.uri.as_deref(),
-            _ => params.name.as_deref(),
-        };
-        key.map(|key| Target { entry_type, key })
-    }
 }
 
 #[cfg(test)]

@@ -4,21 +4,27 @@
 //! server. No secret is in a log, an error or a receipt; what is kept in memory is wiped when it is dropped, except for
 //! copies that the HTTP library makes.
 
+mod age;
 mod cell;
 mod claims;
 mod grant;
 mod inbound;
 mod passthrough;
+mod person;
 mod secret;
 mod unavailable;
 mod vault;
 
+pub use age::AgeError;
 pub use inbound::{BOUND_HEADER, CallerKey, Inbound};
 pub use passthrough::Needles;
+pub use person::{PersonToken, PersonTokens};
 pub use secret::{Secret, SecretReader};
 pub use unavailable::Unavailable;
 pub use vault::{BadVault, Vault};
 
+use crate::principal::Principal;
+use crate::situation::Situation;
 use cell::{Cells, Fetched};
 use claims::Claims;
 use grant::{GrantChain, Issued};
@@ -61,6 +67,11 @@ impl TokenUse {
                 },
                 audience: Some(grant.audience.as_str().into()),
             },
+            Credentials::User(grant) => TokenUse {
+                mode: TokenMode::Exchanged,
+                source: "user",
+                audience: Some(grant.audience.as_str().into()),
+            },
             Credentials::Bound { audience } => TokenUse {
                 mode: TokenMode::None,
                 source: "bound",
@@ -82,6 +93,7 @@ enum Source {
     None,
     Secret { name: SecretName, reader: SecretReader, header: HeaderName, scheme: Option<String> },
     Grant { chain: GrantChain, is_exchange: bool },
+    Person(Arc<dyn PersonTokens>),
     Bound { server: String, audience: String },
 }
 
@@ -94,14 +106,19 @@ pub enum BadCredentials {
     Header,
     #[error("`credentials.token_endpoint`: {0}")]
     Endpoint(String),
+    #[error("`credentials`: {0}")]
+    People(String),
+    #[error("`credentials.revocation_endpoint`: {0}")]
+    RevocationEndpoint(String),
 }
 
 impl Broker {
-    /// Nothing is reached. Secrets in the environment and in files are read once, so that a mistake is found at the start.
+    /// Nothing is reached. `people` gives the tokens that people signed in for, where that is configured. Secrets in the environment and in files are read once, so that a mistake is found at the start.
     pub fn open(
         server: &str,
         credentials: &Credentials,
         reader: &SecretReader,
+        people: impl FnOnce() -> Result<Arc<dyn PersonTokens>, String>,
     ) -> Result<Broker, BadCredentials> {
         let source = match credentials {
             Credentials::None => Source::None,
@@ -116,6 +133,7 @@ impl Broker {
                 let is_exchange = grant.kind == GrantKind::Exchange;
                 Source::Grant { chain: GrantChain::of(grant, reader)?, is_exchange }
             }
+            Credentials::User(_) => Source::Person(people().map_err(BadCredentials::People)?),
             Credentials::Bound { audience } => {
                 Source::Bound { server: server.to_owned(), audience: audience.clone() }
             }
@@ -128,12 +146,19 @@ impl Broker {
         matches!(self.source, Source::None)
     }
 
+    /// Whether every person signs in to the server.
+    pub fn is_per_person(&self) -> bool {
+        matches!(self.source, Source::Person(_))
+    }
+
     /// What tells one caller's credential from another's. Sessions with the server are not shared between two of them;
     /// `None` where every caller's is the same.
     pub fn key_of(&self, inbound: &Inbound) -> Option<CallerKey> {
         match &self.source {
             Source::None | Source::Secret { .. } => None,
             Source::Grant { is_exchange, .. } => inbound.key().filter(|_| *is_exchange),
+            // One person has one account there, whichever token or client the calls come with.
+            Source::Person(_) => inbound.principal().map(|principal| person::key_of(principal)),
             Source::Bound { server, .. } => inbound.bound_key(server),
         }
     }
@@ -142,7 +167,9 @@ impl Broker {
     pub fn ready(&self, inbound: &Inbound) -> Option<Arc<Credential>> {
         match &self.source {
             Source::None | Source::Bound { .. } => None,
-            Source::Secret { .. } | Source::Grant { .. } => self.cells.ready(self.key_of(inbound)),
+            Source::Secret { .. } | Source::Grant { .. } | Source::Person(_) => {
+                self.cells.ready(self.key_of(inbound))
+            }
         }
     }
 
@@ -153,9 +180,10 @@ impl Broker {
             Source::Bound { server, audience } => {
                 bound(inbound, server, audience).map(Arc::new).map(Some)
             }
-            Source::Secret { .. } | Source::Grant { .. } => {
-                let fetch = || self.fetch(inbound);
-                self.cells.obtain(self.key_of(inbound), fetch).await.map(Some)
+            Source::Secret { .. } | Source::Grant { .. } | Source::Person(_) => {
+                let fetch = || self.fetch(inbound, None);
+                let (key, owner) = (self.key_of(inbound), self.owner_of(inbound));
+                self.cells.obtain(key, owner, fetch).await.map(Some)
             }
         }
     }
@@ -169,14 +197,59 @@ impl Broker {
     ) -> Result<Arc<Credential>, Unavailable> {
         match &self.source {
             Source::None | Source::Bound { .. } => Err(Unavailable::Refused),
-            Source::Secret { .. } | Source::Grant { .. } => {
-                let fetch = || self.fetch(inbound);
-                self.cells.renew(self.key_of(inbound), refused, fetch).await
+            Source::Secret { .. } | Source::Grant { .. } | Source::Person(_) => {
+                let fetch = || self.fetch(inbound, Some(refused));
+                let (key, owner) = (self.key_of(inbound), self.owner_of(inbound));
+                self.cells.renew(key, owner, refused, fetch).await
             }
         }
     }
 
-    async fn fetch(&self, inbound: &Inbound) -> Result<Fetched, Unavailable> {
+    /// Who a credential is obtained for; `None` where it is the same for every caller.
+    fn owner_of<'i>(&self, inbound: &'i Inbound) -> Option<&'i Arc<Principal>> {
+        self.key_of(inbound).and(inbound.principal())
+    }
+
+    /// Forgets what was obtained for callers that were revoked since, and all of it if the server was. Returns the tokens that
+    /// are to be taken back where they were issued.
+    pub fn forget_revoked(&self, situation: &Situation) -> Vec<Arc<Credential>> {
+        let forgotten = self.cells.forget(|owner, obtained_at| {
+            situation.is_server_revoked(obtained_at)
+                || owner.is_some_and(|owner| situation.revoked(owner).is_some())
+        });
+        match &self.source {
+            Source::Grant { chain, .. } if chain.can_revoke() => forgotten,
+            Source::None
+            | Source::Secret { .. }
+            | Source::Grant { .. }
+            | Source::Person(_)
+            | Source::Bound { .. } => Vec::new(),
+        }
+    }
+
+    /// Forgets the tokens of people: they are read from where they are kept with the next call. A person may have signed out or
+    /// in again at another node.
+    pub fn forget_people(&self) {
+        if let Source::Person(_) = &self.source {
+            drop(self.cells.forget(|_, _| true));
+        }
+    }
+
+    /// Has a token revoked where it was issued (RFC 7009).
+    pub async fn revoke(&self, forgotten: &Credential) -> Result<(), Unavailable> {
+        let Source::Grant { chain, .. } = &self.source else { return Ok(()) };
+        let value = forgotten.value().to_str().map_err(|_| Unavailable::NotAHeader)?;
+        match value.strip_prefix("Bearer ") {
+            Some(token) => chain.revoke(token).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn fetch(
+        &self,
+        inbound: &Inbound,
+        refused: Option<&Credential>,
+    ) -> Result<Fetched, Unavailable> {
         match &self.source {
             Source::None | Source::Bound { .. } => Err(Unavailable::Refused),
             Source::Secret { name, reader, header, scheme } => {
@@ -188,6 +261,11 @@ impl Broker {
                 let credential = Credential::new(header.clone(), header_value(&value)?);
                 let lifetime = reader.lifetime(name);
                 Ok(Fetched { credential, renew_after: lifetime.fresh, counts_for: lifetime.stale })
+            }
+            Source::Person(people) => {
+                let principal = inbound.principal().ok_or(Unavailable::NoPerson)?;
+                let PersonToken { credential, lifetime } = people.token(principal, refused).await?;
+                Ok(Fetched::expiring(credential, lifetime))
             }
             Source::Grant { chain, is_exchange } => {
                 let subject = match is_exchange {

@@ -12,19 +12,22 @@ pub use approval::{
     ResumeCall,
 };
 pub use authorization::{Authorization, Authorizer, Unauthorized};
-pub use checks::{ArgumentRules, PathArguments, PreflightLimits, UrlArguments};
+pub use checks::{
+    ArgumentRules, PathArguments, PreflightLimits, UrlArguments, rate_time, unix_seconds,
+};
 
+use crate::anomaly::Anomalies;
 use crate::call::{Call, Method, Subject};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
-use crate::view::{HeldTools, Standing};
 use attest::ToolAllowlist;
 use checks::{
-    AdmissionCheck, AllowlistCheck, ApprovalCheck, ArgumentCheck, AuthorizationCheck, DriftCheck,
-    IncidentCheck, InventoryCheck, MirrorCheck, PreflightCheck, RateCheck,
+    AdmissionCheck, AllowlistCheck, AnomalyCheck, ApprovalCheck, ArgumentCheck, AuthorizationCheck,
+    DriftCheck, IncidentCheck, InventoryCheck, MirrorCheck, PreflightCheck, RateCheck,
 };
 use contract::surface::EntryType;
+use gate::view::{HeldTools, Standing};
 use policy::preflight::RateLimiter;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -97,6 +100,8 @@ pub struct Denial {
     pub retry_after: Option<Duration>,
     /// The approval that was asked for.
     pub approval_id: Option<Box<str>>,
+    /// Where the person signs in, so that the call can be made.
+    pub sign_in: Option<Box<str>>,
 }
 
 /// Which argument breaks which rule. It never has the value.
@@ -119,6 +124,7 @@ impl Denial {
             violation: None,
             retry_after: None,
             approval_id: None,
+            sign_in: None,
         }
     }
 
@@ -192,6 +198,8 @@ enum Concerns {
     ToolCalls,
     /// The same, by a check that counts the calls it lets through.
     CountedToolCalls,
+    /// Uses, by a check that counts those it lets through.
+    CountedUses,
 }
 
 impl Concerns {
@@ -204,7 +212,7 @@ impl Concerns {
                 Method::List(_) | Method::Use(_) | Method::Other => true,
             },
             Concerns::ListsAndUses => matches!(method, Method::List(_) | Method::Use(_)),
-            Concerns::Uses => {
+            Concerns::Uses | Concerns::CountedUses => {
                 matches!(method, Method::Use(_)) || matches!(call.subject, Subject::Task { .. })
             }
             Concerns::ToolCalls | Concerns::CountedToolCalls => {
@@ -244,14 +252,21 @@ impl Path {
         Path { checks, authorizer: None, desk: None, asks_person: false }
     }
 
+    /// The same path, where sessions that trip an anomaly rule are throttled or quarantined. It comes behind incident mode,
+    /// and before anything is looked at that could tell a quarantined session more.
+    #[must_use]
+    pub fn watched_by(mut self, anomalies: Arc<Anomalies>) -> Path {
+        let check: Box<dyn Check> = Box::new(AnomalyCheck { anomalies });
+        let behind_incident = 2 + usize::from(self.authorizer.is_some());
+        self.checks.insert(behind_incident, (Concerns::CountedUses, check));
+        self
+    }
+
     /// The same path, with calls counted. It comes before the arguments are looked at, so that calls that are refused for
     /// them count too.
     #[must_use]
     pub fn throttled_by(mut self, limiter: Arc<RateLimiter>) -> Path {
-        self.checks.push((
-            Concerns::CountedToolCalls,
-            Box::new(RateCheck { limiter, begun: Instant::now() }),
-        ));
+        self.checks.push((Concerns::CountedToolCalls, Box::new(RateCheck { limiter })));
         self
     }
 
@@ -311,7 +326,8 @@ impl Path {
         now: Instant,
     ) -> Decided {
         let question = Question { call, principal, situation, held_tools, now };
-        self.ask(&question, |concerns| concerns != Concerns::CountedToolCalls)
+        let counts = [Concerns::CountedToolCalls, Concerns::CountedUses];
+        self.ask(&question, |concerns| !counts.contains(&concerns))
     }
 
     /// Decides on a request. It has no effects but that calls are counted: the caller records the ruling.

@@ -100,6 +100,7 @@ fn is_fault(reason: ReasonCode) -> bool {
         | ReasonCode::PassthroughBlocked
         | ReasonCode::QuotaExceeded
         | ReasonCode::KillSwitch
+        | ReasonCode::EgressBlocked
         | ReasonCode::SessionQuarantined => false,
     }
 }

@@ -18,17 +18,22 @@ use views::{Removals, ViewMemory, Views};
 use crate::acts::{ActError, RecordedServer, approve_in_client};
 use crate::admission::Admitted;
 use crate::anchor::anchor;
-use crate::situation::{DriftScope, Revocations, ServerProfile, Situation, Switches};
+use crate::behavior::{Observable, ObservedBehavior, Unobserved};
+use crate::situation::{DriftScope, ServerProfile, Situation, Switches};
+use crate::upper_tiers::UpperTiers;
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
+use gate::behavior::Consent;
 use gate::by_the_call::CallRulesCache;
 use gate::judge::{Judgement, SurfaceJudgement};
+use gate::network::DriftAdvisory;
 use gate::pins::{Basis, PinBook};
 use gate::posture::Settings;
 use gate::server::{ServerId, ServerStatus};
 use gate::shown::ListMode;
+use gate::tiers::Behavior;
 use gate::time::Timestamp;
 use gate::unseen::judge_server_again;
 use ledger::record::{Event, Text};
@@ -37,8 +42,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use store::receipts::ReceiptsError;
 use store::{
-    Baseline, By, Count, Day, Incident, IncidentScope, IncidentStore, Launch, Revision,
-    StatisticsStore, Store, StoreError, Wanted, Witnessed,
+    Baseline, By, Count, Day, IncidentStore, Launch, Revision, StatisticsStore, Store, StoreError,
+    Wanted, Witnessed,
 };
 use wire::listing::ListOutcome;
 
@@ -64,6 +69,10 @@ pub struct Rules {
     pub checks_input: bool,
     /// What the operator says of the server.
     pub profile: ServerProfile,
+    /// Whether its behaviour may be looked at, and how.
+    pub behavior: Consent,
+    /// Who else is asked about a change that the comparison cannot settle.
+    pub upper: UpperTiers,
 }
 
 /// What a server says, as the answers that it said it with. They are read again when they are judged again, which is
@@ -128,6 +137,10 @@ pub struct Judged {
     pub judgement: SurfaceJudgement,
     /// How many entries were pinned again without asking.
     pub repinned: usize,
+    /// What behaviour could settle, and was not looked at yet.
+    pub unobserved: Vec<Unobserved>,
+    /// Pins that a directory's crawler saw change.
+    pub changed_pins: Vec<(Entry, DriftAdvisory)>,
 }
 
 #[derive(Debug)]
@@ -141,6 +154,7 @@ pub struct Judge {
     /// The version of the store in which no other server was launched the same way.
     alone_at: Cell<Option<u64>>,
     recorded: Option<recorded::RecordedJudgement>,
+    behavior: ObservedBehavior,
 }
 
 /// What became of what was seen before.
@@ -180,6 +194,7 @@ impl Judge {
             call_rules: CallRulesCache::default(),
             alone_at: Cell::default(),
             recorded: None,
+            behavior: ObservedBehavior::default(),
         }
     }
 
@@ -223,7 +238,19 @@ impl Judge {
         let of_view = draft::OfView { view, memory, removals, is_changed_elsewhere };
         let call_rules = self.call_rules.clone();
         let heritage = self.heritage(&baseline, surface)?;
-        Ok(Draft { rules, call_rules, record, baseline, heritage, auto_pins, launch, of_view, at })
+        let behavior = self.behavior.clone();
+        Ok(Draft {
+            rules,
+            call_rules,
+            behavior,
+            record,
+            baseline,
+            heritage,
+            auto_pins,
+            launch,
+            of_view,
+            at,
+        })
     }
 
     /// What servers have that are launched the same way. They are looked up only if there is something to take over.
@@ -289,6 +316,38 @@ impl Judge {
             // Nothing of a stopped server is served, so there is nothing to compare before the next call is refused.
             return Ok(Again::Judged(Box::new(self.stopped(seen, now)?)));
         }
+        Ok(Again::Judged(Box::new(self.judge_again(seen, now, at)?)))
+    }
+
+    /// Remembers what was observed of a tool. Views that were judged before have to be judged again.
+    pub(crate) fn learn(&mut self, key: Observable, behavior: Behavior) {
+        self.behavior.learn(key, behavior);
+        self.forget_recorded();
+    }
+
+    /// What was last recorded has to be judged again, though nothing was written since.
+    pub(crate) fn forget_recorded(&mut self) {
+        self.recorded = None;
+    }
+
+    /// Judges what was last seen again, though nothing was written since.
+    pub(crate) fn reconsider(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
+        let record = self.read_record()?;
+        match record.status {
+            ServerStatus::Quarantined | ServerStatus::Pending => self.stopped(seen, record),
+            ServerStatus::Unbaselined | ServerStatus::Verified | ServerStatus::Changed => {
+                self.judge_again(seen, record, at)
+            }
+        }
+    }
+
+    fn judge_again(
+        &mut self,
+        seen: &Seen,
+        now: StoreRecord,
+        at: Timestamp,
+    ) -> Result<Judged, StoreError> {
+        let view = seen.view();
         let (surface, baseline) = self.read_with_pins(seen)?;
         let status = baseline.status();
         let mut judgement = self.judge(&view, status, &baseline.pins, &surface, at)?;
@@ -297,7 +356,7 @@ impl Judge {
         let now = StoreRecord { status, ..now };
         let judged = judged(self.judging(), seen, &surface, &baseline.pins, judgement, &now, 0);
         self.views.memory(&view).record = Some(now);
-        Ok(Again::Judged(Box::new(judged)))
+        Ok(judged)
     }
 
     /// How things stand with a server that is stopped as a whole.
@@ -328,7 +387,8 @@ impl Judge {
     }
 
     fn judging(&self) -> Judging<'_> {
-        Judging { rules: &self.rules, call_rules: &self.call_rules }
+        let Judge { rules, call_rules, behavior, .. } = self;
+        Judging { rules, call_rules, behavior }
     }
 
     /// The status of the server as it is recorded.
@@ -341,13 +401,11 @@ impl Judge {
         let id = &self.rules.server;
         let server = self.store.server(id)?;
         let state = self.store.incident()?;
-        let is_incident = state.incident.is_some_and(|(incident, _)| is_about(&incident, id));
-        let revocations = Arc::new(Revocations::about(id, &state.revocations));
         Ok(StoreRecord {
             revision: server.as_ref().map_or(Revision::NONE, |server| server.revision),
             status: server.as_ref().map_or(ServerStatus::Unbaselined, |server| server.status),
             lost: server.and_then(|server| server.lost),
-            switches: Switches { is_incident, revocations },
+            switches: Switches::about(id, &state),
         })
     }
 
@@ -480,13 +538,6 @@ fn of_handshake(book: &PinBook) -> PinBook {
 
 fn is_told_at_handshake(entry_type: EntryType) -> bool {
     matches!(entry_type, EntryType::Instructions | EntryType::Identity)
-}
-
-fn is_about(incident: &Incident, server: &ServerId) -> bool {
-    match &incident.scope {
-        IncidentScope::All => true,
-        IncidentScope::Servers(servers) => servers.contains(server),
-    }
 }
 
 /// How often entries of a server were pinned again without asking during the last day.

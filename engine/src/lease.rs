@@ -64,7 +64,7 @@ impl Lease {
 
     /// Whether calls may be decided on what is known.
     pub fn check(&self) -> Result<(), StoreError> {
-        match self.age() < LEASE + self.grace {
+        match self.age() < self.patience() {
             true => Ok(()),
             false => Err(StoreError::LeaseOver),
         }
@@ -76,9 +76,26 @@ impl Lease {
     }
 
     fn age(&self) -> Duration {
+        self.renewed_at().elapsed()
+    }
+
+    /// When the database was last asked, of those times that it answered.
+    fn renewed_at(&self) -> Instant {
         let Renewed { began, renewed_at, .. } = &*self.renewed;
-        let renewed = *began + Duration::from_millis(renewed_at.load(Ordering::Acquire));
-        renewed.elapsed()
+        *began + Duration::from_millis(renewed_at.load(Ordering::Acquire))
+    }
+
+    /// The number of the last change, and a moment for which it counts: what was written before that has this number or a
+    /// smaller one.
+    pub fn change_at(&self) -> (u64, Instant) {
+        // In this order: a number that is newer than the moment counts for the moment, too.
+        let at = self.renewed_at();
+        (self.change(), at)
+    }
+
+    /// How old what is known may be that a call is decided on.
+    pub fn patience(&self) -> Duration {
+        LEASE + self.grace
     }
 
     /// The number of the last change.
@@ -111,9 +128,18 @@ fn renew(lease: &Weak<Renewed>, mut read: ReadChange) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::sync::mpsc::{Sender, channel};
+
+    /// A lease that holds, and what changes its number.
+    pub(crate) fn held() -> (Lease, impl Fn(u64)) {
+        let change = AtomicU64::new(1);
+        let began = Instant::now();
+        let renewed = Arc::new(Renewed { change, began, renewed_at: AtomicU64::new(0) });
+        let lease = Lease { renewed: renewed.clone(), grace: Duration::ZERO };
+        (lease, move |change| renewed.change.store(change, Ordering::Release))
+    }
 
     /// A database that says what the test tells it to, one answer at a time.
     fn lease() -> (Lease, Sender<Option<u64>>) {

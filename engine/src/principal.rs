@@ -3,6 +3,7 @@
 use contract::time::Timestamp;
 use ledger::record::ActorType;
 use policy::{Caller, Identity};
+use std::borrow::Cow;
 
 /// The identity behind a session's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +20,16 @@ pub struct Principal {
     pub caller: Option<Caller>,
     /// When its session began: what is revoked later concerns it.
     pub since: Timestamp,
+    /// The session of `run`; at the gateway each request says which one it belongs to.
+    pub session: Option<u64>,
 }
 
 impl Principal {
     /// The user of this machine, whose agent makes the calls.
     pub fn local_user(subject: String, aliases: Vec<String>, since: Timestamp) -> Principal {
         let actor = ActorType::Agent;
-        Principal { actor, subject, aliases, client_id: None, org_id: None, caller: None, since }
+        let (client_id, org_id, caller, session) = (None, None, None, None);
+        Principal { actor, subject, aliases, client_id, org_id, caller, since, session }
     }
 
     /// A caller of the gateway whose identity was verified.
@@ -44,7 +48,14 @@ impl Principal {
             org_id: org.clone(),
             caller: Some(caller),
             since,
+            session: None,
         }
+    }
+
+    /// The same principal, in a session of its own.
+    #[must_use]
+    pub fn in_session(self, session: u64) -> Principal {
+        Principal { session: Some(session), ..self }
     }
 
     /// The same principal, behind a client that calls itself something else. What a verified identity says of its client
@@ -55,6 +66,22 @@ impl Principal {
             Some(_) => self.clone(),
             None => Principal { client_id, ..self.clone() },
         }
+    }
+
+    /// The name that tells it from every other principal: the subject, with its issuer where it has one.
+    pub fn whole_name(&self) -> Cow<'_, str> {
+        match &self.caller {
+            None => Cow::Borrowed(&self.subject),
+            Some(caller) => {
+                let Identity { issuer, subject, .. } = caller.identity();
+                Cow::Owned(policy::principal_id(issuer, subject))
+            }
+        }
+    }
+
+    /// Whether an incident that names this means it.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.names().any(|own| own == name) || self.whole_name() == name
     }
 
     /// Every name that a revocation may give for it.

@@ -27,6 +27,7 @@ pub enum ReasonCode {
     CredentialUnavailable,
     QuotaExceeded,
     KillSwitch,
+    EgressBlocked,
     SessionQuarantined,
     UpstreamUnreachable,
     UpstreamUnreadable,
@@ -60,6 +61,7 @@ impl ReasonCode {
             ReasonCode::CredentialUnavailable => "credential_unavailable",
             ReasonCode::QuotaExceeded => "quota_exceeded",
             ReasonCode::KillSwitch => "kill_switch",
+            ReasonCode::EgressBlocked => "egress_blocked",
             ReasonCode::SessionQuarantined => "session_quarantined",
             ReasonCode::UpstreamUnreachable => "upstream_unreachable",
             ReasonCode::UpstreamUnreadable => "upstream_unreadable",
@@ -84,6 +86,7 @@ impl ReasonCode {
             | ReasonCode::ApprovalRequired
             | ReasonCode::CredentialUnavailable
             | ReasonCode::KillSwitch
+            | ReasonCode::EgressBlocked
             | ReasonCode::SessionQuarantined
             | ReasonCode::UpstreamUnreachable
             | ReasonCode::Internal
@@ -142,6 +145,7 @@ impl ReasonCode {
             | ReasonCode::PathOutsideWorkspace
             | ReasonCode::EgressNotAllowed
             | ReasonCode::KillSwitch
+            | ReasonCode::EgressBlocked
             | ReasonCode::SessionQuarantined => 1013,
             ReasonCode::ApprovalRequired => 1014,
             ReasonCode::RateLimited | ReasonCode::QuotaExceeded => 1029,

@@ -3,24 +3,27 @@
 //! Arguments, results and credentials never come here but to be hashed and measured.
 
 use crate::admission::{Admittance, CallRuling};
+use crate::anomaly::Anomalies;
 use crate::call::{Call, Subject};
 use crate::credentials::TokenUse;
 use crate::decide::{ApprovalGrant, Ruling};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
-use crate::view::{Found, Hashes};
 use contract::time::Timestamp;
 use gate::naming::shown_name;
 use gate::verdict::SurfacedVerdict;
+use gate::view::{Found, Hashes};
 use ledger::record::{
     self as record, Admission, AdmissionVerdict, Approval, BeforeAfter, Decision, Digest32, Drift,
     Event, Latency, Mcp, Outcome, OutcomeStatus, ReceiptId, Request, RulingResult, Text,
     TokenHandling, TokenMode, Words,
 };
+use policy::anomaly::Tripped;
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::receipts::{Receipts, ReceiptsError, Settled, Ticket};
 
@@ -43,7 +46,7 @@ pub trait RecorderWatch: std::fmt::Debug + Send + Sync {
 pub struct Recorder {
     receipts: Receipts,
     watch: Option<Arc<dyn RecorderWatch>>,
-    ids: Mutex<Vec<[u8; 16]>>,
+    anomalies: Option<Arc<Anomalies>>,
     /// Whether the last receipt that could not be written found no room.
     is_disk_full: AtomicBool,
 }
@@ -114,13 +117,19 @@ impl<'a> Circumstances<'a> {
 impl Recorder {
     pub fn new(receipts: Receipts) -> Recorder {
         let is_disk_full = AtomicBool::new(false);
-        Recorder { receipts, watch: None, ids: Mutex::default(), is_disk_full }
+        Recorder { receipts, watch: None, anomalies: None, is_disk_full }
     }
 
     /// The same, counted.
     #[must_use]
     pub fn watched_by(self, watch: Arc<dyn RecorderWatch>) -> Recorder {
         Recorder { watch: Some(watch), ..self }
+    }
+
+    /// The same, with the signals of anomaly rules taken from what is recorded: every decision comes by here.
+    #[must_use]
+    pub fn signalling(self, anomalies: Option<Arc<Anomalies>>) -> Recorder {
+        Recorder { anomalies, ..self }
     }
 
     /// Records what was decided, together with what else is settled next. Nothing of the call may be dispatched before
@@ -131,7 +140,7 @@ impl Recorder {
         ruling: &Ruling,
         about: Circumstances<'_>,
     ) -> Result<Recorded, Unrecorded> {
-        let receipt_id = self.next_id()?;
+        let receipt_id = next_id()?;
         let Circumstances { situation, principal, .. } = about;
         let profile = &situation.profile;
         let drift = Drifted::of(call, ruling, situation);
@@ -191,7 +200,7 @@ impl Recorder {
             approval: about.approval,
             drift: drift.as_ref().map(|drift| drift.to_record(about.view_age)),
             admission: admission.map(|ruling| to_record(ruling, about.admission_age)),
-            incident_mode: situation.switches.is_incident || situation.revoked(principal).is_some(),
+            incident_mode: situation.is_incident_mode(principal),
             latency_us: Latency { ours: microseconds(ours), theirs: None },
         };
         let ticket = self.receipts.decision_later(&decision);
@@ -199,7 +208,42 @@ impl Recorder {
         if let Some(watch) = &self.watch {
             watch.decided(call.method, ruling);
         }
+        self.signal(call, ruling, about);
         Ok(Recorded { receipt_id, ticket, decided })
+    }
+
+    /// Has the anomaly rules take note. A rule that is tripped is an event.
+    fn signal(&self, call: &Call<'_>, ruling: &Ruling, about: Circumstances<'_>) {
+        let Some(anomalies) = &self.anomalies else { return };
+        let Circumstances { situation, principal, .. } = about;
+        if let Some(tripped) = anomalies.note(call, ruling, principal, now()) {
+            self.anomaly(situation.server.as_str(), principal, &tripped);
+        }
+    }
+
+    /// Has the anomaly rules take note that so many outgoing connections of a session's server were blocked.
+    pub fn signal_egress_blocked(
+        &self,
+        server: &str,
+        principal: &Principal,
+        session: Option<u64>,
+        count: u64,
+    ) {
+        let Some(anomalies) = &self.anomalies else { return };
+        if let Some(tripped) = anomalies.note_egress_blocked(principal, session, count, now()) {
+            self.anomaly(server, principal, &tripped);
+        }
+    }
+
+    /// Records that a session tripped an anomaly rule.
+    fn anomaly(&self, server: &str, principal: &Principal, tripped: &Tripped) {
+        let data = serde_json::json!({
+            "action": tripped.action.as_str(),
+            "rule": tripped.rule(),
+            "signal": tripped.signal.as_str(),
+            "sub": Text(&principal.subject),
+        });
+        self.event(server, "incident.anomaly", None, &data);
     }
 
     /// Waits until all decisions of a ticket are written.
@@ -207,9 +251,14 @@ impl Recorder {
         Ok(self.receipts.settle(ticket).map_err(|error| self.note_failure(error))?)
     }
 
-    /// Writes outcomes, which no thread waits for.
+    /// Waits until all outcomes are written.
     pub fn flush(&self) -> Result<(), Unrecorded> {
         Ok(self.receipts.flush().map_err(|error| self.note_failure(error))?)
+    }
+
+    /// Has outcomes written, by this thread or by one that writes already. They are not waited for.
+    pub fn write_outcomes(&self) -> Result<(), Unrecorded> {
+        Ok(self.receipts.write_queued().map_err(|error| self.note_failure(error))?)
     }
 
     /// Whether receipts cannot be written because the disk is full.
@@ -264,9 +313,13 @@ impl Recorder {
     pub fn finish(&self) {
         self.receipts.finish();
     }
+}
 
-    fn next_id(&self) -> Result<ReceiptId, Unrecorded> {
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+fn next_id() -> Result<ReceiptId, Unrecorded> {
+    thread_local! {
+        static IDS: RefCell<Vec<[u8; 16]>> = const { RefCell::new(Vec::new()) };
+    }
+    IDS.with_borrow_mut(|ids| {
         if let Some(id) = ids.pop() {
             return Ok(ReceiptId(id));
         }
@@ -274,7 +327,7 @@ impl Recorder {
         getrandom::fill(&mut random).map_err(Unrecorded::NoRandomness)?;
         ids.extend_from_slice(random.as_chunks::<16>().0);
         Ok(ReceiptId(ids.pop().unwrap_or_default()))
-    }
+    })
 }
 
 pub fn now() -> Timestamp {

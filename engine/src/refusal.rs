@@ -2,7 +2,7 @@
 
 use crate::decide::{ArgumentViolation, Denial};
 use crate::reason::ReasonCode;
-use crate::view::Standing;
+use gate::view::Standing;
 use gate::words::AGENT_STOPS;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ impl Refusal {
         receipt_id: &str,
     ) -> Refusal {
         let reason = standing.reason.unwrap_or(gate::reason::Reason::ContractDrift);
-        let data = standing.data(server, tool, receipt_id);
+        let data = standing.data(server, tool, Some(receipt_id));
         Refusal { reason: ReasonCode::Drift(reason), message: standing.message().to_owned(), data }
     }
 
@@ -42,6 +42,9 @@ impl Refusal {
             }
             if let Some(id) = &denial.approval_id {
                 members.insert("approval_id".to_owned(), (&**id).into());
+            }
+            if let Some(url) = &denial.sign_in {
+                members.insert("sign_in".to_owned(), (&**url).into());
             }
             if let Some(wait) = denial.retry_after {
                 let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);

@@ -62,7 +62,10 @@ impl Counts {
     fn of(phase: &Phase) -> Counts {
         let is_kind = |kind| phase.dispatched().is_some_and(|dispatched| dispatched.kind == kind);
         let is_unfinished = match phase {
-            Phase::Waiting { awaited: Awaited::List(_) | Awaited::Admission, .. }
+            Phase::Waiting {
+                awaited: Awaited::List(_) | Awaited::Admission | Awaited::Corpus,
+                ..
+            }
             | Phase::Released(_)
             | Phase::Claimed(_)
             | Phase::Decided(_)
@@ -160,7 +163,7 @@ impl Requests {
     pub fn waited_lists(&self) -> BTreeSet<ListKind> {
         let list_of = |awaited: &Awaited| match awaited {
             Awaited::List(list) => Some(*list),
-            Awaited::Admission | Awaited::Person(_) | Awaited::Approval => None,
+            Awaited::Admission | Awaited::Person(_) | Awaited::Approval | Awaited::Corpus => None,
         };
         self.waiting().filter_map(|(_, awaited)| list_of(awaited)).collect()
     }
@@ -174,7 +177,7 @@ impl Requests {
     pub fn asked_entries(&self) -> BTreeSet<EntryId> {
         let entry_of = |awaited: &Awaited| match awaited {
             Awaited::Person(entry) => Some(entry.clone()),
-            Awaited::List(_) | Awaited::Admission | Awaited::Approval => None,
+            Awaited::List(_) | Awaited::Admission | Awaited::Approval | Awaited::Corpus => None,
         };
         self.waiting().filter_map(|(_, awaited)| entry_of(awaited)).collect()
     }

@@ -39,6 +39,24 @@ struct IndexSign {
     has_name: bool,
 }
 
+impl IndexSign {
+    fn of(found: &Metadata) -> IndexSign {
+        IndexSign { bytes: found.len(), has_name: has_name(found) }
+    }
+
+    /// The file as it is now. It costs less than [`File::metadata`], which asks for more.
+    #[cfg(unix)]
+    fn of_open(file: &File) -> Option<IndexSign> {
+        let found = rustix::fs::fstat(file).ok()?;
+        Some(IndexSign { bytes: u64::try_from(found.st_size).ok()?, has_name: found.st_nlink > 0 })
+    }
+
+    #[cfg(not(unix))]
+    fn of_open(file: &File) -> Option<IndexSign> {
+        file.metadata().ok().map(|found| IndexSign::of(&found))
+    }
+}
+
 #[derive(Debug)]
 pub struct Sentinel {
     path: PathBuf,
@@ -52,6 +70,10 @@ pub struct Sentinel {
     server: Option<ServerId>,
     seen: Sign,
     looked_at: Instant,
+    /// The change of the shared database that calls are decided by.
+    acted_on: Option<u64>,
+    /// A moment for which that is all that was written.
+    known_at: Instant,
 }
 
 impl Sentinel {
@@ -59,8 +81,10 @@ impl Sentinel {
         let index = File::open(&path).ok();
         let looked_at = Instant::now();
         let seen = Sign::default();
-        let (database, server) = (None, None);
-        let mut sentinel = Sentinel { path, index, lease, database, server, seen, looked_at };
+        let (database, server, acted_on) = (None, None, None);
+        let known_at = looked_at;
+        let mut sentinel =
+            Sentinel { path, index, lease, database, server, seen, looked_at, acted_on, known_at };
         sentinel.seen = sentinel.look()?;
         Ok(sentinel)
     }
@@ -83,11 +107,34 @@ impl Sentinel {
     pub fn news(&mut self) -> Result<Option<News>, StoreError> {
         let at = Instant::now();
         let sign = self.look()?;
+        if let Some(change) = self.overdue_change(at) {
+            return Ok(Some(News { sign, at, change: Some(change) }));
+        }
         if sign == self.seen || self.is_about_others(sign) {
             self.take_in(sign, at);
             return Ok(None);
         }
-        Ok(Some(News { sign, at }))
+        Ok(Some(News { sign, at, change: None }))
+    }
+
+    /// A known change of the shared database that this node has not applied for so long that no call may be decided without
+    /// it. Usually the driver has, a moment after it was known.
+    ///
+    /// INVARIANT: a call is decided by all that was written more than a lease ago, also where the driver gets no time to run.
+    fn overdue_change(&mut self, now: Instant) -> Option<u64> {
+        let lease = self.lease.as_ref()?;
+        let (change, at) = lease.change_at();
+        if self.acted_on == Some(change) {
+            self.known_at = self.known_at.max(at);
+            return None;
+        }
+        let age = now.saturating_duration_since(self.known_at);
+        (age >= lease.patience()).then_some(change)
+    }
+
+    /// Calls are decided by this change of the shared database from now on.
+    pub(crate) fn acted_on(&mut self, change: u64) {
+        self.acted_on = self.acted_on.max(Some(change));
     }
 
     /// Whether the index has only become longer, by acts on other servers.
@@ -104,8 +151,11 @@ impl Sentinel {
 
     /// The news were acted on.
     pub fn take_note(&mut self, news: News) {
-        let News { sign, at } = news;
+        let News { sign, at, change } = news;
         self.take_in(sign, at);
+        if let Some(change) = change {
+            self.acted_on(change);
+        }
         let is_followed = self.index.is_some() && sign.index.is_some_and(|index| index.has_name);
         if !is_followed {
             // Whatever this finds is compared with what was seen before it, so nothing is missed in between.
@@ -134,13 +184,12 @@ impl Sentinel {
             return lease.check().map(|()| self.seen);
         }
         // One that is not there yet is looked for: it comes with the first act.
-        let found = match &self.index {
-            Some(file) => file.metadata(),
-            None => std::fs::metadata(&self.path),
+        let index = match &self.index {
+            Some(file) => IndexSign::of_open(file),
+            None => std::fs::metadata(&self.path).ok().map(|found| IndexSign::of(&found)),
         };
-        let sign = |found: Metadata| IndexSign { bytes: found.len(), has_name: has_name(&found) };
         let database = self.database.as_mut().and_then(DatabaseFile::look);
-        Ok(Sign { index: found.ok().map(sign), database })
+        Ok(Sign { index, database })
     }
 }
 
@@ -174,6 +223,8 @@ fn read_between(file: &File, from: u64, until: u64) -> Option<Vec<u8>> {
 pub struct News {
     sign: Sign,
     at: Instant,
+    /// Of a shared database: the change that was not acted on.
+    change: Option<u64>,
 }
 
 #[cfg(unix)]
@@ -245,6 +296,26 @@ mod tests {
         assert_eq!(filled(MAX_NEW_BYTES).len(), MAX_NEW_BYTES);
         assert!(!is_news_for_reports(&filled(MAX_NEW_BYTES)));
         assert!(is_news_for_reports(&filled(MAX_NEW_BYTES + 1)));
+    }
+
+    #[test]
+    fn a_shared_change_that_nobody_acted_on_is_news_once_the_lease_would_be_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let (lease, change_to) = crate::lease::tests::held();
+        let mut sentinel = Sentinel::new(directory.path().join("index"), Some(lease)).unwrap();
+        sentinel.acted_on(1);
+        assert!(sentinel.news().unwrap().is_none());
+        let known_at = sentinel.known_at;
+        change_to(7);
+        // The driver is given time to act.
+        assert_eq!(sentinel.overdue_change(known_at), None);
+        let over = known_at + crate::lease::LEASE;
+        assert_eq!(sentinel.overdue_change(over), Some(7));
+        sentinel.acted_on(7);
+        assert_eq!(sentinel.overdue_change(over), None);
+        // An older change that is acted on later is none.
+        sentinel.acted_on(3);
+        assert_eq!(sentinel.overdue_change(over), None);
     }
 
     #[cfg(unix)]

@@ -234,6 +234,11 @@ impl Server {
         let _ = self.driver.send(wake);
     }
 
+    /// The same, for who uses the server.
+    pub fn tell(&self, sentence: &str) {
+        self.remark(sentence);
+    }
+
     /// A sentence for the person who runs the gate.
     pub(crate) fn remark(&self, sentence: &str) {
         (self.remark)(sentence);
@@ -333,6 +338,11 @@ impl Server {
     /// The number of the last change of a database that nodes share.
     pub(crate) fn shared_change(&self) -> Option<u64> {
         lock(&self.sentinel).shared_change()
+    }
+
+    /// Every view was judged again after this change of the shared database was known.
+    pub(crate) fn acted_on(&self, change: u64) {
+        lock(&self.sentinel).acted_on(change);
     }
 
     /// INVARIANT: a decision that a person made counts for every call that begins after it was written.

@@ -10,6 +10,7 @@ mod approving;
 mod asking;
 pub(crate) mod boundary;
 mod client;
+mod corpus;
 mod handshake;
 mod outgoing;
 mod overdue;
@@ -41,11 +42,12 @@ use crate::requests::{
 use crate::server::driver::{SessionWake, Wake};
 use crate::server::{Known, Server, ServerView, ViewError};
 use crate::situation::Situation;
-use crate::view::{HeldTools, Standing};
+use arc_swap::Guard;
 use boundary::Faults;
 use contract::surface::EntryId;
 use gate::counters::Counter;
 use gate::reason::Reason;
+use gate::view::{HeldTools, Standing};
 use ledger::record::{OutcomeStatus, ReceiptId};
 use outgoing::{ClientSide, Last, ServerSide, with};
 use serde_json::json;
@@ -120,26 +122,31 @@ struct Passage<'a> {
 /// What a request is decided on, as it was at one moment.
 #[derive(Debug)]
 pub(crate) struct Met {
-    situation: Arc<Situation>,
+    /// Not a counted reference: sessions on several threads share it, and each would count.
+    known: Guard<Arc<Known>>,
     principal: Arc<Principal>,
     view_age: Option<Duration>,
     admission_age: Option<Duration>,
 }
 
 impl Met {
-    fn of(known: &Known, principal: &Arc<Principal>, view_age: Option<Duration>) -> Met {
-        let checked = known.checked.as_ref();
-        Met {
-            situation: known.situation.clone(),
-            principal: principal.clone(),
-            view_age,
-            admission_age: checked.map(|checked| checked.began.elapsed()),
-        }
+    fn of(known: Guard<Arc<Known>>, principal: &Arc<Principal>, view_age: Option<Duration>) -> Met {
+        let admission_age = known.checked.as_ref().map(|checked| checked.began.elapsed());
+        Met { known, principal: principal.clone(), view_age, admission_age }
+    }
+
+    fn situation(&self) -> &Arc<Situation> {
+        &self.known.situation
+    }
+
+    /// The same for longer: there is room for a few of the others in each thread.
+    fn kept(self) -> Met {
+        Met { known: Guard::from_inner(Guard::into_inner(self.known)), ..self }
     }
 
     fn circumstances(&self, begun: Instant) -> Circumstances<'_> {
         Circumstances {
-            situation: &self.situation,
+            situation: self.situation(),
             principal: &self.principal,
             trace_id: None,
             policy_id: None,
@@ -262,13 +269,13 @@ impl Session {
     }
 
     fn decide(&self, call: &Call<'_>, met: &Met) -> Decided {
-        let Met { principal, situation, .. } = met;
+        let (principal, situation) = (&met.principal, met.situation());
         self.server.path.decide(call, principal, situation, &self.held_tools, Instant::now())
     }
 
     /// The same for a call that was counted when it came.
     fn decide_again(&self, call: &Call<'_>, met: &Met) -> Decided {
-        let Met { principal, situation, .. } = met;
+        let (principal, situation) = (&met.principal, met.situation());
         self.server.path.foresee(call, principal, situation, &self.held_tools, Instant::now())
     }
 
@@ -281,7 +288,7 @@ impl Session {
     /// Records what was decided on a request, and passes it on or refuses it.
     fn carry_out(&self, passage: &Passage<'_>, met: &Met, decided: &Decided) {
         let Decided { ruling, policy, grant, parked, .. } = decided;
-        let situation = &met.situation;
+        let situation = met.situation();
         let (begun, call, id) = (passage.begun, passage.request.call, passage.request.id);
         self.remember_hold(&call, ruling);
         if let Ruling::Hold(standing) = ruling
@@ -356,11 +363,8 @@ impl Session {
     /// Once a call was held by the call, every call of its tool is held for the session.
     fn remember_hold(&self, call: &Call<'_>, ruling: &Ruling) {
         let Ruling::Hold(standing) = ruling else { return };
-        let approved = standing.before.map(|before| before.entry);
-        if let Some((target, approved)) = call.target.zip(approved)
-            && standing.is_by_the_call()
-        {
-            self.held_tools.remember(target.key, approved);
+        if let Some(target) = call.target {
+            self.held_tools.note(target, standing);
         }
     }
 
@@ -440,7 +444,9 @@ impl Session {
         // A person may take longer than a server, and a server may take longer to start than to answer a call.
         let (asking, deadline) = match awaited {
             Awaited::Person(_) | Awaited::Approval => (Asking::Done, None),
-            Awaited::List(_) | Awaited::Admission => (passage.asking, passage.deadline),
+            Awaited::List(_) | Awaited::Admission | Awaited::Corpus => {
+                (passage.asking, passage.deadline)
+            }
         };
         let waits = OwnedRequest::of(&passage.request, passage.begun)
             .ok_or(ReasonCode::Internal)
@@ -576,7 +582,7 @@ impl Session {
 
 /// The arguments that go into headers as well. That they can was checked on the path.
 fn parameter_headers(call: &Call<'_>, situation: &Situation) -> Vec<ParameterHeader> {
-    let asked = call.target.and_then(|target| situation.view.mirroring(target));
+    let asked = call.target.and_then(|target| situation.mirrorings.get(target));
     let asked = asked.and_then(|asked| asked.as_ref().ok());
     asked.and_then(|asked| asked.headers(call.arguments).ok()).unwrap_or_default()
 }
@@ -632,6 +638,7 @@ fn words_of(reason: ReasonCode) -> &'static str {
         | ReasonCode::EgressNotAllowed
         | ReasonCode::QuotaExceeded
         | ReasonCode::KillSwitch
+        | ReasonCode::EgressBlocked
         | ReasonCode::SessionQuarantined
         | ReasonCode::Internal => {
             "○ holdpoint — something went wrong here, so the call was not made"

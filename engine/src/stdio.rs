@@ -5,9 +5,11 @@ pub mod handover;
 mod pipes;
 mod signals;
 
-pub use pipes::standard_output;
+pub use pipes::{application_ends, standard_output};
 
 use crate::admission::Checker;
+use crate::application::Application;
+use crate::behavior::Probe;
 use crate::errands::Errand;
 use crate::process::{ServerGroup, ServerProcess};
 use crate::server::driver::{Driver, OriginSource, Wake};
@@ -69,6 +71,15 @@ pub enum Behind {
     /// A process that is started once the server is admitted.
     Later(LateServer),
     Remote(Remote),
+    /// The application that also has the client. It closes when the session sends nothing more.
+    Application(Receiver<()>),
+}
+
+/// Where the client's messages come from.
+#[derive(Debug)]
+pub enum Front {
+    StandardInput,
+    Application(Application),
 }
 
 /// Where a session is on the way to its end.
@@ -106,6 +117,9 @@ pub struct Surroundings {
     pub origin: OriginSource,
     /// Checks the server's admission, where that is asked.
     pub admission: Option<Checker>,
+    /// Looks at what tools do, where the operator allows it.
+    pub prober: Option<Box<dyn Probe>>,
+    pub front: Front,
     pub behind: Behind,
     pub grace: Duration,
 }
@@ -116,6 +130,7 @@ impl std::fmt::Debug for Behind {
             Behind::Process { .. } => "Process",
             Behind::Later(_) => "Later",
             Behind::Remote(_) => "Remote",
+            Behind::Application(_) => "Application",
         })
     }
 }
@@ -132,13 +147,22 @@ impl std::fmt::Debug for Surroundings {
 impl Running {
     /// Starts the threads.
     pub fn start(surroundings: Surroundings) -> io::Result<Running> {
-        let Surroundings { session, wakes, errands, origin, admission, behind, grace } =
-            surroundings;
+        let Surroundings {
+            session,
+            wakes,
+            errands,
+            origin,
+            admission,
+            prober,
+            front,
+            behind,
+            grace,
+        } = surroundings;
         let (happens, happenings) = channel();
         let group = match &behind {
             Behind::Process { process, .. } => Some(process.group()),
             Behind::Later(server) => Some(server.group()),
-            Behind::Remote(_) => None,
+            Behind::Remote(_) | Behind::Application(_) => None,
         };
         for faults in [session.faults(), &session.server.faults] {
             let happens = happens.clone();
@@ -146,7 +170,8 @@ impl Running {
                 let _ = happens.send(Happening::Fault);
             });
         }
-        let keeper = Driver::new(session.server.clone(), origin).admitting(admission);
+        let keeper = Driver::new(session.server.clone(), origin);
+        let keeper = keeper.admitting(admission).probing(prober);
         let keeper = spawn_watched("keeper", &happens, move || keeper.run(&wakes))?;
         {
             let session = session.clone();
@@ -155,9 +180,15 @@ impl Running {
         let server_reader = read_behind(behind, &session, &happens)?;
         {
             let (session, happens) = (session.clone(), happens.clone());
-            let input = standard_input()?;
+            let read: Box<dyn FnOnce() + Send> = match front {
+                Front::StandardInput => {
+                    let input = standard_input()?;
+                    Box::new(move || read_client(&session, input))
+                }
+                Front::Application(application) => Box::new(move || application.read(&session)),
+            };
             spawn_watched("client", &happens.clone(), move || {
-                read_client(&session, input);
+                read();
                 let _ = happens.send(Happening::ClientEnded);
             })?;
         }
@@ -335,6 +366,11 @@ fn read_behind(
 ) -> io::Result<JoinHandle<()>> {
     let (session, happens) = (session.clone(), happens.clone());
     match behind {
+        Behind::Application(end) => spawn("server", move || {
+            // Nothing is ever sent: the sender is dropped when the session closes its way to the server.
+            let _ = end.recv();
+            let _ = happens.send(Happening::ServerEnded(Ok(Ended::Remote)));
+        }),
         Behind::Process { process, output } => {
             wait_for(process, &happens)?;
             spawn_watched("server", &happens.clone(), move || {

@@ -2,10 +2,10 @@
 
 use crate::call::Call;
 use crate::decide::Ruling;
-use crate::view::{Found, Standing};
 use contract::surface::EntryType;
 use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
 use gate::posture::Posture;
+use gate::view::{Found, Standing};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -125,30 +125,29 @@ impl Counts {
         if arguments.is_some_and(|arguments| arguments.len() > MAX_COUNTED_ARGUMENT_BYTES) {
             return;
         }
-        let Some(counts) = entry(&mut self.tools, tool) else { return };
-        let names = || arguments.into_iter().flat_map(member_names);
-        let is_new = |name: &str| !counts.parameters.contains_key(name);
-        if counts.parameters.len() >= MAX_COUNTED_NAMES && names().any(|name| is_new(&name)) {
-            return;
-        }
-        counts.calls += 1;
-        for name in names() {
-            if let Some(count) = counts.parameters.get_mut(&*name) {
-                *count += 1;
-            } else if counts.parameters.len() < MAX_COUNTED_NAMES {
-                counts.parameters.insert(name.into(), 1);
-            }
+        // A tool that is known costs one look-up.
+        if let Some(counts) = self.tools.get_mut(tool) {
+            counts.add(arguments);
+        } else if self.tools.len() < MAX_COUNTED_NAMES {
+            self.tools.entry(tool.into()).or_default().add(arguments);
         }
     }
 }
 
-/// The counts of a tool, made where there is room for them. A tool that is known costs one look-up.
-fn entry<'m>(map: &'m mut HashMap<Box<str>, ToolCounts>, name: &str) -> Option<&'m mut ToolCounts> {
-    if map.contains_key(name) {
-        return map.get_mut(name);
+impl ToolCounts {
+    fn add(&mut self, arguments: Option<&[u8]>) {
+        let names = || arguments.into_iter().flat_map(member_names);
+        let is_new = |name: &str| !self.parameters.contains_key(name);
+        if self.parameters.len() >= MAX_COUNTED_NAMES && names().any(|name| is_new(&name)) {
+            return;
+        }
+        self.calls += 1;
+        for name in names() {
+            if let Some(count) = self.parameters.get_mut(&*name) {
+                *count += 1;
+            } else if self.parameters.len() < MAX_COUNTED_NAMES {
+                self.parameters.insert(name.into(), 1);
+            }
+        }
     }
-    if map.len() >= MAX_COUNTED_NAMES {
-        return None;
-    }
-    Some(map.entry(name.into()).or_default())
 }

@@ -24,6 +24,8 @@ mod admission;
 mod approving;
 #[path = "gate/asking.rs"]
 mod asking;
+#[path = "gate/behavior.rs"]
+mod behavior;
 #[path = "gate/by_the_call.rs"]
 mod by_the_call;
 #[path = "gate/cancelling.rs"]
@@ -38,6 +40,8 @@ mod holds;
 mod input;
 #[path = "gate/messages.rs"]
 mod messages;
+#[path = "gate/network.rs"]
+mod network;
 #[path = "gate/people.rs"]
 mod people;
 #[path = "gate/stubs.rs"]

@@ -13,6 +13,7 @@ pub(crate) fn check(syntax: Syntax, ids: &[&str], text: &str) {
             program: "/bin/holdpoint",
             home: None,
             own_home: None,
+            sandbox: None,
             taken: None,
         };
         for is_open in [false, true] {

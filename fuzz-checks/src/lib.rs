@@ -12,7 +12,10 @@
 
 pub mod attestation;
 pub mod canonical;
+pub mod confinement;
+pub mod consult;
 pub mod diff;
+pub mod directory;
 pub mod envelope;
 pub mod hosts_json;
 mod hosts_there_and_back;
@@ -22,5 +25,12 @@ pub mod installed;
 pub mod ledger;
 pub mod lines;
 pub mod markers;
+pub mod network;
+pub mod pins_line;
 pub mod proofs;
 pub mod reader;
+pub mod redirect_uris;
+pub mod screen;
+pub mod sdk_session;
+pub mod sign_in_challenge;
+pub mod sign_in_metadata;

@@ -32,7 +32,10 @@ macro_rules! replays {
 replays!(
     attestation,
     canonical,
+    confinement,
+    consult,
     diff,
+    directory,
     envelope,
     hosts_json,
     hosts_toml,
@@ -41,8 +44,15 @@ replays!(
     ledger,
     lines,
     markers,
+    network,
+    pins_line,
     proofs,
     reader,
+    redirect_uris,
+    screen,
+    sdk_session,
+    sign_in_challenge,
+    sign_in_metadata,
 );
 
 fn root() -> PathBuf {

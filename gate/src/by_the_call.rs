@@ -8,10 +8,18 @@ mod applied;
 mod aspects;
 mod bounds;
 mod cache;
+#[cfg(feature = "jsonschema")]
+mod full_validator;
 pub mod input;
 mod numbers;
 mod omission;
 mod places;
+#[cfg(any(test, not(feature = "jsonschema")))]
+#[cfg_attr(
+    feature = "jsonschema",
+    allow(dead_code, reason = "here it is only compared with the full one")
+)]
+mod plain_validator;
 mod reach;
 mod relied;
 mod sameness;
@@ -241,8 +249,7 @@ impl CallRules {
         let Ok(document) = Document::parse_bytes(arguments) else {
             return self.hold(CallCause::Ambiguous, Vec::new());
         };
-        let value = serde_json::from_slice::<Value>(arguments);
-        let (true, Ok(value)) = (schema::is_exactly_readable(document.root()), value) else {
+        let Some(value) = schema::exact_value(document.root()) else {
             return self.hold(CallCause::Ambiguous, Vec::new());
         };
         if !document.root().is_object() {

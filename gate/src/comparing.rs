@@ -1,10 +1,11 @@
 //! What is found between the pins of an entry and what a server says of it. No posture has a say in this: the findings of
 //! one comparison serve for all of them, and for as long as neither side changes.
 
+use crate::first_use::FirstUse;
 use crate::pins::{Basis, EntryPins, Pin, PinBook};
 use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::diff::{Budget, diff_entry_within};
-use contract::markers::{self, Marker, ToolNames};
+use contract::markers::{self, Marker, Scanner, ToolNames};
 use contract::surface::{Entry, EntryId, EntryType, Surface};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,39 @@ const MAX_FINDINGS: usize = 20_000;
 
 /// The comparisons of an earlier judgement, by entry. Copies share what is in it.
 #[derive(Debug, Clone, Default)]
-pub struct Compared(Arc<BTreeMap<EntryId, Arc<Comparison>>>);
+pub struct Compared {
+    /// The server's own tools, which its texts may speak of: what was found depends on them.
+    tools: ToolNames,
+    by_entry: Arc<BTreeMap<EntryId, Arc<Comparison>>>,
+    /// Entries that are as they were approved, were scanned as a whole, and have no marker.
+    unmarked: Arc<BTreeMap<EntryId, Entry>>,
+}
+
+impl Compared {
+    /// Takes over what was scanned when a server was first seen.
+    pub fn note(&mut self, seen: &FirstUse) {
+        let unmarked = seen.pins.iter().map(|entry| (entry.id().clone(), entry.clone()));
+        *self = Compared {
+            tools: seen.tools.clone(),
+            by_entry: Arc::default(),
+            unmarked: Arc::new(unmarked.collect()),
+        };
+    }
+
+    /// Forgets the scans of entries that are as they were approved. They serve while one list is judged: keeping them for
+    /// longer would cost more memory than it saves time.
+    pub(crate) fn forget_scans(&mut self) {
+        self.unmarked = Arc::default();
+    }
+
+    /// What of it counts for a surface with these tools.
+    fn with(&self, tools: ToolNames) -> Compared {
+        match self.tools == tools {
+            true => self.clone(),
+            false => Compared { tools, ..Compared::default() },
+        }
+    }
+}
 
 /// One comparison: all that it depends on, and what it found.
 #[derive(Debug)]
@@ -34,8 +67,6 @@ struct Sides {
     /// A person approved what the observed entry is compared with.
     is_approved_by_person: bool,
     is_seen_by_person: bool,
-    /// The server's own tools, which its texts may speak of.
-    tools: ToolNames,
 }
 
 /// Compares the entries of one surface, with one budget for all of them.
@@ -43,31 +74,37 @@ struct Sides {
 pub(crate) struct Comparer {
     known: Compared,
     found: BTreeMap<EntryId, Arc<Comparison>>,
+    unmarked: BTreeMap<EntryId, Entry>,
     /// How many findings there are so far.
     count: usize,
     budget: Budget,
-    tools: ToolNames,
+    scanner: Scanner,
 }
 
 impl Comparer {
     /// Begins to compare a surface with the pins in a book, of which the comparisons in `known` were made before.
     pub(crate) fn knowing(known: &Compared, book: &PinBook, surface: &Surface) -> Comparer {
         Comparer {
-            known: known.clone(),
+            known: known.with(own_tools(book, surface)),
             found: BTreeMap::new(),
+            unmarked: BTreeMap::new(),
             count: 0,
             budget: Budget::default(),
-            tools: own_tools(book, surface),
+            scanner: Scanner::default(),
         }
     }
 
     pub(crate) fn tools(&self) -> &ToolNames {
-        &self.tools
+        &self.known.tools
     }
 
     /// What was compared, for the next time.
     pub(crate) fn into_compared(self) -> Compared {
-        Compared(Arc::new(self.found))
+        Compared {
+            tools: self.known.tools,
+            by_entry: Arc::new(self.found),
+            unmarked: Arc::new(self.unmarked),
+        }
     }
 
     /// The findings of an entry, sorted; none where nothing changed and nothing in it is suspicious.
@@ -77,14 +114,19 @@ impl Comparer {
         pins: Option<&EntryPins>,
         observed: Option<&Entry>,
     ) -> Vec<Finding> {
-        let sides = Sides::of(pins, observed, &self.tools);
-        if let Some(known) = self.known.0.get(id).filter(|known| known.sides == sides) {
+        let sides = Sides::of(pins, observed);
+        if let Some(known) = self.known.by_entry.get(id).filter(|known| known.sides == sides) {
             let known = known.clone();
             let findings = known.findings.clone();
             self.keep(id, known);
             return findings;
         }
-        let mut findings = sides.compare(pins, &mut self.budget);
+        let mut findings = sides.changes(&mut self.budget);
+        if let Some(observed) = observed {
+            findings.extend(self.markers(&sides, pins, observed).iter().map(marker_finding));
+        }
+        findings.sort();
+        findings.dedup();
         if !findings.is_empty() && self.count + findings.len() > MAX_FINDINGS {
             findings = strongest_of_many(findings);
         }
@@ -99,10 +141,31 @@ impl Comparer {
         self.count += comparison.findings.len();
         self.found.insert(id.clone(), comparison);
     }
+
+    /// Markers hold a contract that never changed, too, until a person has approved exactly that.
+    fn markers(&mut self, sides: &Sides, pins: Option<&EntryPins>, entry: &Entry) -> Vec<Marker> {
+        if sides.is_seen_by_person || !speaks(entry.entry_type()) {
+            return Vec::new();
+        }
+        let is_approved = sides.is_approved.is_some();
+        if is_approved && self.known.unmarked.get(entry.id()) == Some(entry) {
+            self.unmarked.insert(entry.id().clone(), entry.clone());
+            return Vec::new();
+        }
+        // INVARIANT: benign steps never add up: what is new is measured against what was approved, not against the last
+        // step.
+        let baseline = same(pins, Some(entry)).map(|pin| &pin.entry).or(sides.approved.as_ref());
+        let known = baseline.filter(|_| sides.is_approved_by_person);
+        let found = markers(entry, known, &self.known.tools, &mut self.scanner);
+        if is_approved && known.is_none() && found.is_empty() {
+            self.unmarked.insert(entry.id().clone(), entry.clone());
+        }
+        found
+    }
 }
 
 impl Sides {
-    fn of(pins: Option<&EntryPins>, observed: Option<&Entry>, tools: &ToolNames) -> Sides {
+    fn of(pins: Option<&EntryPins>, observed: Option<&Entry>) -> Sides {
         let approved = pins.and_then(EntryPins::approved);
         let same = same(pins, observed);
         let is_by_person = |pin: &Pin| pin.basis == Basis::Person;
@@ -120,25 +183,15 @@ impl Sides {
             is_approved: same.map(is_by_person),
             is_approved_by_person: baseline.is_some_and(is_by_person),
             is_seen_by_person: observed.is_some_and(is_seen),
-            tools: tools.clone(),
         }
     }
 
-    fn compare(&self, pins: Option<&EntryPins>, budget: &mut Budget) -> Vec<Finding> {
-        let mut findings = match self.is_approved {
+    /// What changed, if the entry is not as it was approved.
+    fn changes(&self, budget: &mut Budget) -> Vec<Finding> {
+        match self.is_approved {
             Some(_) => Vec::new(),
             None => self.against_both(budget),
-        };
-        if let Some(observed) = &self.observed {
-            // INVARIANT: benign steps never add up: what is new is measured against what was approved, not against the
-            // last step.
-            let same = same(pins, Some(observed)).map(|pin| &pin.entry);
-            let baseline = same.or(self.approved.as_ref());
-            findings.extend(self.markers(observed, baseline));
         }
-        findings.sort();
-        findings.dedup();
-        findings
     }
 
     /// The findings against the approved pin, and those against the accepted one that it does not have.
@@ -158,29 +211,25 @@ impl Sides {
         }
         findings
     }
-
-    /// Markers hold a contract that never changed, too, until a person has approved exactly that.
-    fn markers(&self, entry: &Entry, baseline: Option<&Entry>) -> Vec<Finding> {
-        if self.is_seen_by_person || !speaks(entry.entry_type()) {
-            return Vec::new();
-        }
-        let known = baseline.filter(|_| self.is_approved_by_person);
-        markers(entry, known, &self.tools).iter().map(marker_finding).collect()
-    }
 }
 
 /// The markers of an entry, but for those in strings that a person approved.
-fn markers(entry: &Entry, known: Option<&Entry>, tools: &ToolNames) -> Vec<Marker> {
+fn markers(
+    entry: &Entry,
+    known: Option<&Entry>,
+    tools: &ToolNames,
+    scanner: &mut Scanner,
+) -> Vec<Marker> {
     let Ok(document) = entry.document() else { return Vec::new() };
     match known.map(Entry::document) {
-        Some(Ok(known)) => markers::scan_new(document.root(), known.root(), tools),
-        Some(Err(_)) | None => markers::scan(document.root(), tools),
+        Some(Ok(known)) => scanner.scan_new(document.root(), known.root(), tools),
+        Some(Err(_)) | None => scanner.scan(document.root(), tools),
     }
 }
 
 /// Whether an entry that was not reviewed has a marker. `tools` are the server's own.
-pub(crate) fn has_marker(entry: &Entry, tools: &ToolNames) -> bool {
-    speaks(entry.entry_type()) && !markers(entry, None, tools).is_empty()
+pub(crate) fn has_marker(entry: &Entry, tools: &ToolNames, scanner: &mut Scanner) -> bool {
+    speaks(entry.entry_type()) && !markers(entry, None, tools, scanner).is_empty()
 }
 
 /// The tools that a server lists, and those that are pinned: a text does not become an order because one of the server's

@@ -2,12 +2,15 @@
 
 use crate::by_the_call::{CallRules, CallRulesCache, ToolChange};
 use crate::comparing::{Compared, Comparer};
+use crate::network::DriftAdvisory;
 use crate::pins::{EntryPins, Pin, PinBook};
 use crate::posture::{Circumstances, Posture, Ruling, Settings};
 use crate::reason::Reason;
+use crate::tiers::Climbed;
 use crate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use contract::change::{ChangeKind, Finding};
 use contract::diff::mark_renames;
+use contract::hash::EntryHash;
 use contract::inert::{NotInert, not_inert};
 use contract::json::{Document, Node};
 use contract::markers::ToolNames;
@@ -39,6 +42,10 @@ pub struct Judgement {
     pub renamed_to: Option<String>,
     /// What is wrong with the baseline or the list, in words.
     pub detail: Option<String>,
+    /// What the tiers above the comparison said, where they were asked.
+    pub climbed: Option<Climbed>,
+    /// What a directory recorded of the same change. It goes with the verdict and never moves it.
+    pub advisory: Option<DriftAdvisory>,
 }
 
 /// What becomes of a server's whole surface.
@@ -57,8 +64,13 @@ impl SurfaceJudgement {
         !self.unreadable.is_empty() || self.entries.iter().any(Judgement::is_safety_relevant)
     }
 
+    /// Of the entry that went furthest up among those that have the verdict of the whole.
     pub fn provenance(&self) -> Provenance {
-        Provenance::structural(self.verdict, !self.entries.is_empty())
+        let structural = Provenance::structural(self.verdict, !self.entries.is_empty());
+        let deciding = self.entries.iter().filter(|entry| entry.verdict == self.verdict);
+        let climbed = deciding.filter_map(|entry| entry.climbed).map(|climbed| climbed.provenance);
+        let deepest = climbed.max_by_key(|provenance| provenance.tier_reached);
+        deepest.filter(|provenance| provenance.tier_reached > 0).unwrap_or(structural)
     }
 
     /// The verdict as it may be shown.
@@ -105,13 +117,27 @@ impl Judgement {
         self.verdict.is_held() || self.is_deferred
     }
 
+    /// Whether a person could have looked at the entry. An unreadable list tells neither what its entries are nor which are
+    /// gone.
+    pub fn can_be_approved(&self) -> bool {
+        self.reason != Some(Reason::SurfaceUnreadable)
+    }
+
+    /// The hash that names what waits: of the entry as it is now, or of the one that is gone.
+    pub fn reviewed_hash(&self) -> Option<EntryHash> {
+        self.after.as_ref().or(self.before.as_ref()).map(Entry::entry_hash)
+    }
+
     pub fn is_safety_relevant(&self) -> bool {
         let has_fault = self.reason.is_some_and(|reason| reason != Reason::ContractDrift);
         has_fault || self.findings.iter().any(|finding| finding.class.is_safety_relevant())
     }
 
     pub fn provenance(&self) -> Provenance {
-        Provenance::structural(self.verdict, !self.findings.is_empty())
+        match &self.climbed {
+            Some(climbed) => climbed.provenance,
+            None => Provenance::structural(self.verdict, !self.findings.is_empty()),
+        }
     }
 
     /// The verdict as it may be shown. Where nothing says what held it, there is no provenance to show.
@@ -237,6 +263,8 @@ fn fault(
         not_inert: None,
         renamed_to: None,
         detail: Some(words.to_owned()),
+        climbed: None,
+        advisory: None,
     }
 }
 
@@ -270,6 +298,8 @@ fn compare(
         not_inert: None,
         renamed_to: None,
         detail: None,
+        climbed: None,
+        advisory: None,
     };
     match ruling {
         Ruling::Hold | Ruling::Inconclusive | Ruling::Note => {}

@@ -3,18 +3,24 @@
 //! Pure like `contract`: time and names of people come in as arguments, nothing goes out but values.
 #![forbid(unsafe_code)]
 
+pub mod behavior;
 pub mod by_the_call;
 pub mod call_verdict;
 pub mod comparing;
+pub mod consult;
 pub mod counters;
+pub mod document;
 pub mod first_use;
 pub mod judge;
+pub mod method;
 pub mod naming;
+pub mod network;
 pub mod pins;
 pub mod posture;
 pub mod reason;
 pub(crate) mod sentences;
 pub mod server;
+pub mod server_text;
 pub mod shell;
 pub mod shown;
 pub mod status;
@@ -22,6 +28,7 @@ pub mod stub;
 pub mod tiers;
 pub mod unseen;
 pub mod verdict;
+pub mod view;
 pub mod words;
 
 pub use contract::time;

@@ -198,6 +198,37 @@ impl DottedName {
     }
 }
 
+/// A JSON Pointer into an entry that nobody accepted, as a program reads it: keywords and indices as they stand, each name as
+/// [`shown_name`] shows a new one. It ends at `$defs`, whose names are never shown.
+pub fn shown_pointer(pointer: &str) -> String {
+    let mut steps = Vec::new();
+    let mut names = String::new();
+    let mut is_name = false;
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let holds_names = HOLDS_NAMES.contains(&step.as_str());
+        let is_ours = !is_name && (holds_names || is_index(&step) || is_keyword(&step));
+        is_name = is_ours && holds_names;
+        if !is_ours {
+            names.push_str(&step);
+            names.push('.');
+        }
+        let is_end = is_ours && matches!(step.as_str(), "$defs" | "definitions");
+        steps.push((is_ours, step));
+        if is_end {
+            break;
+        }
+    }
+    // Each of the names may be harmless; all of them together have to be.
+    let is_told = !has_marker(&names) && reassuring_words(&names) == 0;
+    let show = |(is_ours, step): (bool, String)| match (is_ours, is_told) {
+        (true, _) => format!("/{step}"),
+        (false, true) => format!("/{}", shown_name(&step, false)),
+        (false, false) => format!("/{}", first_digits(&step)),
+    };
+    steps.into_iter().map(show).collect()
+}
+
 fn child<'a>(node: Node<'a>, step: &str) -> Option<Node<'a>> {
     if node.is_array() {
         return node.items().nth(step.parse().ok()?);

@@ -5,9 +5,8 @@ use crate::judge::{Judgement, SurfaceJudgement};
 use crate::naming::shown_name;
 use crate::pins::{EntryPins, PinBook};
 use crate::posture::Posture;
-use crate::server::ServerId;
 use crate::shown::ListMode;
-use crate::words;
+use crate::words::{self, Reviewer};
 use contract::json::escape_into;
 use contract::surface::{EntryId, ListKind, Surface};
 
@@ -27,7 +26,7 @@ pub struct Stub<'a> {
 
 /// The stubs of a server's list of tools, in the order of the list.
 pub fn stubs<'a>(
-    server: &ServerId,
+    reviewer: Reviewer<'_>,
     book: &PinBook,
     surface: &'a Surface,
     judgement: &SurfaceJudgement,
@@ -39,7 +38,7 @@ pub fn stubs<'a>(
     let tools = surface.list(ListKind::Tools);
     let held = tools.filter_map(|entry| {
         let judged = judgement.of(entry.id()).filter(|judged| judged.verdict.is_held())?;
-        is_first_sight(book, judged).then(|| stub(server, entry.id(), judged))
+        is_first_sight(book, judged).then(|| stub(reviewer, entry.id(), judged))
     });
     let is_taken = |stub: &Stub<'_>| {
         stub.name != stub.id.key
@@ -54,11 +53,11 @@ fn is_first_sight(book: &PinBook, judged: &Judgement) -> bool {
     accepted.is_none() && judged.before.is_none() && !book.tampered.contains_key(&judged.id)
 }
 
-fn stub<'a>(server: &ServerId, id: &'a EntryId, judged: &Judgement) -> Stub<'a> {
+fn stub<'a>(reviewer: Reviewer<'_>, id: &'a EntryId, judged: &Judgement) -> Stub<'a> {
     let shown = shown_name(&id.key, false);
     let name = if shown == id.key { shown } else { format!("held_{shown}") };
     let mut description = Vec::new();
-    escape_into(&words::stub(server.as_str(), judged), &mut description);
+    escape_into(&words::stub(reviewer, judged), &mut description);
     let definition = format!(
         r#"{{"name":"{name}","description":{},"inputSchema":{{"type":"object","properties":{{}}}}}}"#,
         String::from_utf8_lossy(&description)

@@ -1,21 +1,42 @@
 //! The tier ladder: what may be asked when the contract's comparison alone cannot settle a change.
 //!
-//! Every tier is held off by default: it answers "not run", costs nothing and sends nothing. Whatever a tier says, an
-//! unsettled change stays held unless behaviour itself was observed.
+//! Every tier is held off by default: it answers "not run", costs nothing and sends nothing. Tiers only tighten, with one
+//! exception: behaviour that was observed here may let a behavioral change go on, for this process and this definition.
 
-use crate::judge::Judgement;
+use crate::judge::{Judgement, SurfaceJudgement};
 use crate::reason::Reason;
 use crate::verdict::{Framing, Provenance, Scope, Verdict};
 use contract::change::ChangeClass;
 use contract::hash::DefinitionHash;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Tier 1: what a corpus of known contracts has on file for this exact definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CorpusAnswer {
     NotRun,
     Unknown,
+    /// A hint which local check is worth running. It never replaces one.
     Cleared,
     Dangerous,
+}
+
+impl CorpusAnswer {
+    pub const ALL: [CorpusAnswer; 4] = [
+        CorpusAnswer::NotRun,
+        CorpusAnswer::Unknown,
+        CorpusAnswer::Cleared,
+        CorpusAnswer::Dangerous,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CorpusAnswer::NotRun => "NOT_RUN",
+            CorpusAnswer::Unknown => "UNKNOWN",
+            CorpusAnswer::Cleared => "CLEARED",
+            CorpusAnswer::Dangerous => "DANGEROUS",
+        }
+    }
 }
 
 /// Tier 2: what a reader of the two definitions thinks. An opinion, never a clearance.
@@ -27,34 +48,88 @@ pub enum Opinion {
     Suspicious,
 }
 
+impl Opinion {
+    pub const ALL: [Opinion; 4] =
+        [Opinion::NotRun, Opinion::Abstained, Opinion::LikelyBenign, Opinion::Suspicious];
+}
+
 /// Tier 3: whether the tool behaves as it declares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Behavior {
     NotRun,
+    /// The server is not the operator's own, so it is not probed.
+    Declined,
     /// Nothing could be observed.
     Unavailable,
+    /// Everything that was observed is as the contract says.
     Cleared,
+    /// Something that was observed is not as the contract says.
     Failed,
 }
 
+impl Behavior {
+    pub const ALL: [Behavior; 5] = [
+        Behavior::NotRun,
+        Behavior::Declined,
+        Behavior::Unavailable,
+        Behavior::Cleared,
+        Behavior::Failed,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Behavior::NotRun => "NOT_RUN",
+            Behavior::Declined => "DECLINED",
+            Behavior::Unavailable => "UNAVAILABLE",
+            Behavior::Cleared => "CLEARED",
+            Behavior::Failed => "FAILED",
+        }
+    }
+
+    /// Whether a battery was run to its end: only then did the tier run.
+    pub const fn is_observed(self) -> bool {
+        match self {
+            Behavior::Cleared | Behavior::Failed => true,
+            Behavior::NotRun | Behavior::Declined | Behavior::Unavailable => false,
+        }
+    }
+}
+
+impl fmt::Display for Behavior {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for Behavior {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// A tier could not be asked. It counts as a tier that was not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miss;
+
 pub trait Corpus {
-    fn look_up(&self, definition: Option<DefinitionHash>) -> CorpusAnswer {
+    fn look_up(&self, definition: Option<DefinitionHash>) -> Result<CorpusAnswer, Miss> {
         let _ = definition;
-        CorpusAnswer::NotRun
+        Ok(CorpusAnswer::NotRun)
     }
 }
 
 pub trait Reader {
-    fn read(&self, judgement: &Judgement) -> Opinion {
+    fn read(&self, judgement: &Judgement) -> Result<Opinion, Miss> {
         let _ = judgement;
-        Opinion::NotRun
+        Ok(Opinion::NotRun)
     }
 }
 
 pub trait Verifier {
-    fn observe(&self, judgement: &Judgement) -> Behavior {
+    fn observe(&self, judgement: &Judgement) -> Result<Behavior, Miss> {
         let _ = judgement;
-        Behavior::NotRun
+        Ok(Behavior::NotRun)
     }
 }
 
@@ -74,8 +149,8 @@ pub struct Ladder<'a> {
     pub verifier: &'a dyn Verifier,
 }
 
-impl std::fmt::Debug for Ladder<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Ladder<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Ladder")
     }
 }
@@ -86,36 +161,57 @@ impl Default for Ladder<'static> {
     }
 }
 
+/// How far up a judgement went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Climbed {
+    pub provenance: Provenance,
+    /// What each tier said, in their order.
+    pub corpus: CorpusAnswer,
+    pub opinion: Opinion,
+    pub behavior: Behavior,
+}
+
 impl Ladder<'_> {
-    /// Takes an inconclusive judgement as far up as there are tiers to ask. Anything else is settled already.
-    pub fn climb(&self, judgement: &mut Judgement) -> Provenance {
-        let mut provenance = judgement.provenance();
-        if judgement.verdict != Verdict::Inconclusive {
-            return provenance;
+    /// Takes every inconclusive judgement of a surface as far up as there are tiers to ask.
+    pub fn climb_all(&self, judgement: &mut SurfaceJudgement) {
+        let mut is_moved = false;
+        for entry in &mut judgement.entries {
+            let before = entry.verdict;
+            self.climb(entry);
+            is_moved |= entry.verdict != before;
         }
+        if is_moved {
+            let is_served = judgement.unreadable.is_empty();
+            let fault = if is_served { Verdict::Proceed } else { Verdict::Hold };
+            let verdicts = judgement.entries.iter().map(|entry| entry.verdict);
+            judgement.verdict = verdicts.fold(fault, Verdict::max);
+        }
+    }
+
+    /// Takes an inconclusive judgement as far up as there are tiers to ask. Anything else is settled already.
+    pub fn climb(&self, judgement: &mut Judgement) {
+        if judgement.verdict != Verdict::Inconclusive {
+            return;
+        }
+        let mut provenance = Provenance::structural(judgement.verdict, true);
         let definition =
             judgement.after.as_ref().and_then(contract::surface::Entry::definition_hash);
-        match self.corpus.look_up(definition) {
+        let corpus = asked(CorpusAnswer::NotRun, || self.corpus.look_up(definition));
+        match corpus {
             CorpusAnswer::NotRun => {}
-            CorpusAnswer::Unknown => provenance.tier_reached = 1,
+            // INVARIANT: a cleared corpus settles nothing. The hash that it knows leaves out the very members that a
+            // behavioral kind is about, and evidence from elsewhere has less to it than a check that ran here.
+            CorpusAnswer::Unknown | CorpusAnswer::Cleared => provenance.tier_reached = 1,
             CorpusAnswer::Dangerous => {
                 provenance.tier_reached = 1;
-                return hold(judgement, provenance);
-            }
-            // The corpus guard: the hash it knows leaves out the very members that a behavioral kind is about.
-            CorpusAnswer::Cleared => {
-                provenance.tier_reached = 1;
-                if !has_behavioral_kind(judgement) {
-                    judgement.verdict = Verdict::Proceed;
-                    judgement.reason = None;
-                    provenance.framing = Framing::ContractDiffNotSafety;
-                    return provenance;
-                }
+                let said = (corpus, Opinion::NotRun, Behavior::NotRun);
+                return hold(judgement, provenance, said);
             }
         }
-        match self.reader.read(judgement) {
+        let opinion = asked(Opinion::NotRun, || self.reader.read(judgement));
+        match opinion {
             Opinion::NotRun => {}
-            // The opinion guard: however benign it looks, an opinion never turns a hold into a proceed.
+            // INVARIANT: however benign it looks, an opinion never turns a hold into a proceed.
             Opinion::Abstained | Opinion::LikelyBenign => {
                 provenance.tier_reached = 2;
                 provenance.verdict_scope = Scope::Semantic;
@@ -123,37 +219,71 @@ impl Ladder<'_> {
             Opinion::Suspicious => {
                 provenance.tier_reached = 2;
                 provenance.verdict_scope = Scope::Semantic;
-                return hold(judgement, provenance);
+                return hold(judgement, provenance, (corpus, opinion, Behavior::NotRun));
             }
         }
-        match self.verifier.observe(judgement) {
-            Behavior::NotRun | Behavior::Unavailable => provenance,
-            Behavior::Failed => {
-                provenance.tier_reached = 3;
-                provenance.verdict_scope = Scope::Behavioral;
-                hold(judgement, provenance)
-            }
-            Behavior::Cleared => {
-                judgement.verdict = Verdict::Proceed;
-                judgement.reason = None;
-                Provenance {
-                    tier_reached: 3,
-                    verdict_scope: Scope::Behavioral,
-                    framing: Framing::ContractDiffNotSafety,
-                }
-            }
+        // Behaviour answers a behavioral question. For any other one, a cleared corpus chooses that it is looked at too.
+        let behavior = match is_behavioral(judgement) || corpus == CorpusAnswer::Cleared {
+            true => asked(Behavior::Unavailable, || self.verifier.observe(judgement)),
+            false => Behavior::NotRun,
+        };
+        if behavior.is_observed() {
+            provenance.tier_reached = 3;
+            provenance.verdict_scope = Scope::Behavioral;
         }
+        match behavior {
+            Behavior::Failed => return hold(judgement, provenance, (corpus, opinion, behavior)),
+            Behavior::Cleared if is_behavioral(judgement) => clear(judgement, &mut provenance),
+            Behavior::Cleared | Behavior::NotRun | Behavior::Declined | Behavior::Unavailable => {}
+        }
+        judgement.climbed = Some(Climbed { provenance, corpus, opinion, behavior });
     }
 }
 
-fn hold(judgement: &mut Judgement, provenance: Provenance) -> Provenance {
-    judgement.verdict = Verdict::Hold;
-    judgement.reason = Some(Reason::ContractDrift);
-    Provenance { framing: Framing::ContractDiffNotSafety, ..provenance }
+/// What a tier answers. An error and a panic are a miss: nothing of a tier reaches the gate but its answer.
+fn asked<T>(miss: T, ask: impl FnOnce() -> Result<T, Miss>) -> T {
+    match catch_unwind(AssertUnwindSafe(ask)) {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(Miss)) | Err(_) => miss,
+    }
 }
 
-fn has_behavioral_kind(judgement: &Judgement) -> bool {
-    judgement.findings.iter().any(|finding| finding.class == ChangeClass::Behavioral)
+fn hold(
+    judgement: &mut Judgement,
+    provenance: Provenance,
+    (corpus, opinion, behavior): (CorpusAnswer, Opinion, Behavior),
+) {
+    judgement.verdict = Verdict::Hold;
+    judgement.reason = Some(Reason::ContractDrift);
+    let provenance = Provenance { framing: Framing::ContractDiffNotSafety, ..provenance };
+    judgement.climbed = Some(Climbed { provenance, corpus, opinion, behavior });
+}
+
+/// The calls go on. INVARIANT: nothing is accepted by that. The client goes on seeing the approved definition, the new one
+/// waits for a person, and a call that uses what only the new one has is held.
+fn clear(judgement: &mut Judgement, provenance: &mut Provenance) {
+    judgement.verdict = Verdict::Proceed;
+    judgement.reason = None;
+    judgement.is_deferred = true;
+    judgement.is_accepted = false;
+    provenance.framing = Framing::ContractDiffNotSafety;
+}
+
+/// Whether observed behaviour is what the change is about, and there is an approved definition that calls can go on with.
+pub fn is_behavioral(judgement: &Judgement) -> bool {
+    let classes = || judgement.findings.iter().map(|finding| finding.class);
+    let is_settled_otherwise = |class: ChangeClass| match class {
+        ChangeClass::Breaking | ChangeClass::FailSafe | ChangeClass::Marker => true,
+        ChangeClass::Behavioral
+        | ChangeClass::Additive
+        | ChangeClass::Widening
+        | ChangeClass::Metadata
+        | ChangeClass::Text => false,
+    };
+    judgement.before.is_some()
+        && judgement.after.is_some()
+        && classes().any(|class| class == ChangeClass::Behavioral)
+        && !classes().any(is_settled_otherwise)
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 
 use crate::comparing::{Compared, Comparer};
 use crate::judge::{Judgement, SurfaceJudgement, judge_each};
-use crate::pins::PinBook;
+use crate::pins::{Basis, Pin, PinBook};
 use crate::posture::{Posture, Settings};
 use crate::reason::Reason;
 use crate::server::ServerStatus;
+use crate::time::Timestamp;
 use crate::verdict::Verdict;
-use contract::surface::{Anchor, EntryType, Surface};
+use contract::surface::{Anchor, Entry, EntryType, Surface};
 
 /// Whether a person is still to say that the server may be used at all. They say it of everything at once: of what they
 /// left out it would later look as if it was simply added.
@@ -34,6 +35,20 @@ pub fn judge_server(
 /// The same where the server was judged before: what did not change since is not compared again. `compared` is then
 /// what this judgement compared.
 pub fn judge_server_again(
+    status: ServerStatus,
+    book: &PinBook,
+    surface: &Surface,
+    settings: &Settings,
+    auto_pins_today: usize,
+    compared: &mut Compared,
+) -> SurfaceJudgement {
+    let judgement = judge_once(status, book, surface, settings, auto_pins_today, compared);
+    compared.forget_scans();
+    judgement
+}
+
+/// The same for a surface that is judged once more right after: what was scanned is not scanned again.
+fn judge_once(
     status: ServerStatus,
     book: &PinBook,
     surface: &Surface,
@@ -74,6 +89,51 @@ pub fn is_changed(
     judge_server_again(status, book, surface, &settings, auto_pins_today, compared)
         .verdict
         .is_held()
+}
+
+/// How a server stands once what it says now was taken in.
+#[derive(Debug)]
+pub struct TakenIn {
+    pub judgement: SurfaceJudgement,
+    /// The benign changes, which are pinned in the book already.
+    pub repinned: Vec<Entry>,
+    pub is_changed: bool,
+}
+
+/// Judges what a server says now, and pins benign changes again where that is allowed.
+pub fn take_in(
+    status: ServerStatus,
+    book: &mut PinBook,
+    surface: &Surface,
+    settings: &Settings,
+    auto_pins_today: usize,
+    compared: &mut Compared,
+    repinning: Option<Repinning<'_>>,
+) -> TakenIn {
+    let mut judgement = judge_once(status, book, surface, settings, auto_pins_today, compared);
+    let mut repinned = Vec::new();
+    if let Some(Repinning { at, by }) = repinning {
+        repinned.extend(judgement.accepted().cloned());
+        for entry in repinned.iter().cloned() {
+            book.push(Pin { entry, basis: Basis::Auto, at, by: by.to_owned() });
+        }
+    }
+    let auto_pins = auto_pins_today + repinned.len();
+    if !repinned.is_empty() {
+        // INVARIANT: what was accepted just now counts for today, though it is not written yet.
+        judgement = judge_once(status, book, surface, settings, auto_pins, compared);
+    }
+    judgement.defer_accepted();
+    let is_changed = is_changed(&judgement, status, book, surface, settings, auto_pins, compared);
+    compared.forget_scans();
+    TakenIn { judgement, repinned, is_changed }
+}
+
+/// As whose act benign changes are pinned again, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Repinning<'a> {
+    pub at: Timestamp,
+    pub by: &'a str,
 }
 
 fn wait(judgement: &mut Judgement) {

@@ -5,13 +5,15 @@
 
 use crate::by_the_call::CallCause;
 use crate::judge::Judgement;
-use crate::naming::{Approved, DottedName, quoted_name, shown_name};
+use crate::naming::{Approved, DottedName, named_tool, quoted_name, shown_name};
 use crate::reason::Reason;
 use crate::sentences::{self, Values};
+use crate::tiers::{Behavior, CorpusAnswer, Opinion};
 use crate::verdict::Verdict;
 use contract::change::{ChangeClass, ChangeKind, Finding, Meaning};
 use contract::detail::Detail;
 use contract::surface::EntryType;
+use std::fmt;
 
 mod several;
 
@@ -276,16 +278,40 @@ pub fn entry_name(
     }
 }
 
+/// Where the person decides whom a refusal speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reviewer<'a> {
+    /// In a terminal, about this server.
+    Terminal(&'a str),
+    /// In the application that the gate is a part of.
+    Application,
+}
+
+impl fmt::Display for Reviewer<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reviewer::Terminal(server) => {
+                write!(formatter, "A person decides: holdpoint review {server}")
+            }
+            Reviewer::Application => formatter.write_str("A person decides in this application."),
+        }
+    }
+}
+
 /// What a refusal is about.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldCall<'a> {
-    pub server: &'a str,
+    pub reviewer: Reviewer<'a>,
     /// The entry's name, as [`entry_name`] has it.
     pub subject: &'a str,
     pub verdict: Verdict,
     pub findings: &'a [Finding],
     pub approved: &'a Approved<'a>,
     pub versions: Versions<'a>,
+    /// What tier 3 of the ladder said of it.
+    pub behavior: Behavior,
+    /// What others made of it, in sentences of ours; empty, or beginning with a space.
+    pub others: &'a str,
 }
 
 /// The versions of a server, as far as they are known.
@@ -341,17 +367,50 @@ pub const NO_OTHER_ARGUMENTS: &str =
     "Do not try other arguments: every call of this tool is held for the rest of the session.";
 
 /// The banner of a call that is held because of what was found. `caught` says what that is.
-fn banner(caught: &str, call: &HeldCall<'_>, more: &str, review: &str) -> String {
-    let change = change_of(caught, call, more);
-    format!("{change} Held before your agent ran it. {AGENT_STOPS} {review}")
+fn banner(caught: &str, call: &HeldCall<'_>, more: &str) -> String {
+    let (change, review) = (change_of(caught, call, more), call.reviewer);
+    let (observed, others) = (observed(call.behavior), call.others);
+    format!("{change}{observed}{others} Held before your agent ran it. {AGENT_STOPS} {review}")
+}
+
+/// What was observed of the tool's behaviour, where it was looked at.
+fn observed(behavior: Behavior) -> &'static str {
+    match behavior {
+        Behavior::NotRun | Behavior::Cleared => "",
+        Behavior::Declined => {
+            " Its behaviour was not checked: it is not the operator's own server."
+        }
+        Behavior::Unavailable => " Its behaviour could not be checked.",
+        Behavior::Failed => " Its behaviour was checked, and it is not what the contract says.",
+    }
+}
+
+/// What tiers 1 and 2 and the drift network made of a change. Fixed sentences: nothing that came over the network is quoted.
+pub fn said_by_others(judgement: &Judgement) -> String {
+    let mut said = String::new();
+    if let Some(climbed) = &judgement.climbed {
+        if climbed.corpus == CorpusAnswer::Dangerous {
+            said.push_str(
+                " The directory that the operator named lists this definition as dangerous.",
+            );
+        }
+        if climbed.opinion == Opinion::Suspicious {
+            said.push_str(" The model that the operator named finds the change suspicious.");
+        }
+    }
+    if let Some(advisory) = &judgement.advisory {
+        said.push(' ');
+        said.push_str(&advisory.sentence());
+    }
+    said
 }
 
 /// What the model is told of one call that is held because of what it uses.
 pub fn held_by_the_call(call: &HeldCall<'_>, cause: CallCause) -> String {
     let change = change_of("caught a silent change", call, &and_more_changes(call.findings));
-    let (why, server) = (cause.words(), call.server);
+    let (why, review) = (cause.words(), call.reviewer);
     format!(
-        "{change} Held before your agent ran it: {why}. {AGENT_STOPS} {NO_OTHER_ARGUMENTS} A person decides: holdpoint review {server}"
+        "{change} Held before your agent ran it: {why}. {AGENT_STOPS} {NO_OTHER_ARGUMENTS} {review}"
     )
 }
 
@@ -395,11 +454,10 @@ fn is_marked_at_first_sight(reason: Reason, findings: &[Finding], verdict: Verdi
 }
 
 /// The description of the stub that stands for a tool that was held when it was first seen.
-pub fn stub(server: &str, judged: &Judgement) -> String {
+pub fn stub(review: Reviewer<'_>, judged: &Judgement) -> String {
     let why = why_at_first_sight("the tool", judged);
     format!(
-        "Held by Holdpoint and not available: {why}. If it is needed, tell your user and run nothing. A person decides: \
-         holdpoint review {server}"
+        "Held by Holdpoint and not available: {why}. If it is needed, tell your user and run nothing. {review}"
     )
 }
 
@@ -423,16 +481,15 @@ fn why_at_first_sight(name: &str, judged: &Judgement) -> String {
 
 /// What the model is told of a held call, whatever holds it.
 pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
-    let HeldCall { server, subject, .. } = call;
-    let review = format!("A person decides: holdpoint review {server}");
+    let HeldCall { reviewer: review, subject, .. } = call;
     let said = match reason {
         Reason::ContractDrift | Reason::Marker if !call.findings.is_empty() => {
             let more = and_more_changes(call.findings);
-            return banner("caught a silent change", call, &more, &review);
+            return banner("caught a silent change", call, &more);
         }
         Reason::NoPin if is_marked_at_first_sight(reason, call.findings, call.verdict) => {
             let more = and_more_places(call.findings);
-            return banner("held at first sight", call, &more, &review);
+            return banner("held at first sight", call, &more);
         }
         Reason::ContractDrift | Reason::Marker => format!("{subject} is waiting for review"),
         Reason::NoPin => format!("{subject} has not been accepted on this server yet"),
@@ -444,7 +501,12 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
         }
         Reason::ServerPending => "the server is new and is waiting for its first review".to_owned(),
         Reason::ServerQuarantined => {
-            let release = format!("A person decides: holdpoint release {server}");
+            let release = match review {
+                Reviewer::Terminal(server) => {
+                    format!("A person decides: holdpoint release {server}")
+                }
+                Reviewer::Application => review.to_string(),
+            };
             return format!(
                 "○ holdpoint — a person stopped this server. Held before your agent ran it. {AGENT_STOPS} {release}"
             );
@@ -460,10 +522,16 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
 }
 
 /// What the model is told where a verdict's record cannot be made: the hold stands all the same.
-pub fn held_without_provenance(server: &str) -> String {
+pub fn held_without_provenance(review: Reviewer<'_>) -> String {
     format!(
-        "○ holdpoint — held (provenance unavailable). Held before your agent ran it. {AGENT_STOPS} A person decides: holdpoint review {server}"
+        "○ holdpoint — held (provenance unavailable). Held before your agent ran it. {AGENT_STOPS} {review}"
     )
+}
+
+/// What the model is told of a call of a tool that the server does not list.
+pub fn not_listed(tool: &str) -> String {
+    let tool = named_tool(tool, false);
+    format!("○ holdpoint — the server lists no {tool}; look at its list for the right name")
 }
 
 /// The parameter that a finding is about, in backticks, if it is about one that may be named.

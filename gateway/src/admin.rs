@@ -190,14 +190,20 @@ impl AdminVisit {
                 self.blocking(move |visit| visit.set_incident(&input.body)).await
             }
             Operation::Revoke => self.blocking(move |visit| visit.revoke(&input.body)).await,
-            Operation::ListApprovals => self.blocking(move |visit| visit.approvals(&access)).await,
+            Operation::ReleaseQuarantine => {
+                self.blocking(move |visit| visit.release_quarantine(&input.body)).await
+            }
+            Operation::ListApprovals => self.approvals(access).await,
             Operation::GrantCall | Operation::RefuseCall => {
                 let decision = match operation {
-                    Operation::GrantCall => ApprovalDecision::Grant,
+                    Operation::GrantCall => {
+                        ApprovalDecision::Grant { mfa: self.caller.identity().mfa }
+                    }
                     _ => ApprovalDecision::Refuse,
                 };
                 let id = input.parameter("id").to_owned();
-                self.blocking(move |visit| visit.decide_call(&access, &id, decision)).await
+                self.check_ticket(&input, &id, decision)?;
+                self.decide_call(access, id, decision).await
             }
             Operation::ShowPrincipalTools => {
                 self.blocking(move |visit| visit.principal_tools(&input)).await

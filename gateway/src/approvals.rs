@@ -8,6 +8,7 @@
 
 use crate::admin::name_of;
 use crate::authorizer::PolicyAuthorizer;
+use crate::webhook::Webhook;
 use contract::canonical::{Position, canonical};
 use contract::hash::EntryHash;
 use contract::json::Document;
@@ -39,9 +40,7 @@ const MAX_REPEATS: u32 = 64;
 /// Why a person's decision does not count.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Undecided {
-    #[error(
-        "no call waits under this id on this node: it was decided, has expired, or waits on another node"
-    )]
+    #[error("no call waits under this id: it was decided or has expired, or its node is gone")]
     Unknown,
     #[error("you may not decide on your own call, nor on one of a key that you made")]
     Own,
@@ -60,15 +59,23 @@ struct HeldCall {
     groups: Vec<String>,
     policy: Option<String>,
     arguments: Vec<u8>,
+    input_responses: Option<Vec<u8>>,
     parked_at: Timestamp,
     expires_at: Timestamp,
     waiters: Vec<ResumeCall>,
     decided: Option<Decided>,
 }
 
+impl HeldCall {
+    /// What it takes of the memory for calls that wait.
+    fn bytes(&self) -> usize {
+        self.arguments.len() + self.input_responses.as_ref().map_or(0, Vec::len)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decided {
-    Granted(StepUp),
+    Granted,
     Refused,
 }
 
@@ -86,6 +93,8 @@ pub(crate) struct ShownCall {
     pub(crate) expires_at: Timestamp,
     /// The arguments as they would be sent.
     pub(crate) arguments: String,
+    /// What the caller answers to questions of the server with this call.
+    pub(crate) input_responses: Option<String>,
 }
 
 /// How long calls wait, and how long an approval counts.
@@ -103,6 +112,7 @@ pub(crate) struct Approvals {
     authorizer: Arc<PolicyAuthorizer>,
     recorder: Arc<Recorder>,
     runtime: tokio::runtime::Handle,
+    webhook: Option<Webhook>,
 }
 
 impl std::fmt::Debug for Approvals {
@@ -135,7 +145,18 @@ impl Approvals {
             authorizer,
             recorder,
             runtime,
+            webhook: None,
         }
+    }
+
+    /// The same, where another system is told of calls that wait.
+    pub(crate) fn told_to(self, webhook: Option<Webhook>) -> Approvals {
+        Approvals { webhook, ..self }
+    }
+
+    /// How often that system could not be told; `None` if there is none.
+    pub(crate) fn webhook_failures(&self) -> Option<u64> {
+        self.webhook.as_ref().map(Webhook::failures)
     }
 
     /// All that an approval of this call is bound to.
@@ -194,6 +215,18 @@ impl Approvals {
         request: &ApprovalRequest<'_>,
         identity: &Identity,
     ) -> Result<ApprovalAnswer, StoreError> {
+        match self.find_or_park(request, identity) {
+            // Another node parked the same call after this one had looked: now it is found.
+            Err(StoreError::Refused(Refusal::Taken { .. })) => self.find_or_park(request, identity),
+            answer => answer,
+        }
+    }
+
+    fn find_or_park(
+        &self,
+        request: &ApprovalRequest<'_>,
+        identity: &Identity,
+    ) -> Result<ApprovalAnswer, StoreError> {
         let at = now();
         let call = self.binding(request, identity);
         let window = at.0 / self.ttl_milliseconds().max(1);
@@ -220,7 +253,8 @@ impl Approvals {
             let why = "it was asked for too often within a short time";
             return Ok(ApprovalAnswer::Unavailable { why });
         };
-        if !self.has_room_for(identity, request.arguments.map_or(0, <[u8]>::len)) {
+        let bytes = [request.arguments, request.input_responses].into_iter().flatten();
+        if !self.has_room_for(identity, bytes.map(<[u8]>::len).sum()) {
             return Ok(ApprovalAnswer::Unavailable { why: "too many calls wait for approval" });
         }
         store.expire_approvals(at)?;
@@ -234,6 +268,7 @@ impl Approvals {
             parked_at: at,
             expires_at,
             decided: None,
+            mfa: false,
             used_at: None,
         };
         self.hold(id.as_str(), request, identity, &parked);
@@ -242,6 +277,11 @@ impl Approvals {
             "principal": identity.subject,
         });
         self.recorder.event(request.server.as_str(), "approval.parked", None, &data);
+        if let Some(webhook) = &self.webhook
+            && let Some(call) = lock(&self.held).get(id.as_str())
+        {
+            webhook.tell(&shown(id.as_str(), call));
+        }
         Ok(ApprovalAnswer::Waits { id: id.to_string() })
     }
 
@@ -259,7 +299,8 @@ impl Approvals {
             ApprovalState::Granted if found.expires_at > at => {
                 match store.take_approval(&found.id, call, at)? {
                     Taken::Taken(taken) => {
-                        let step_up = self.forget(&id);
+                        self.forget(&id);
+                        let step_up = if taken.mfa { StepUp::Mfa } else { StepUp::None };
                         let signed = taken
                             .decided
                             .unwrap_or_else(|| store::Signed { by: String::new(), at });
@@ -268,6 +309,11 @@ impl Approvals {
                     }
                     // Another call took it, or it is none of this call's.
                     Taken::Not(_) | Taken::OtherCall | Taken::Unknown => None,
+                    Taken::Doubted => {
+                        let data = json!({"approval_id": id});
+                        self.recorder.event(call.server.as_str(), "approval.doubted", None, &data);
+                        None
+                    }
                 }
             }
             ApprovalState::Refused => {
@@ -287,12 +333,12 @@ impl Approvals {
     /// Whether a further call of this caller may be kept. No caller can take the room of all others.
     fn has_room_for(&self, identity: &Identity, bytes: usize) -> bool {
         let held = lock(&self.held);
-        let total: usize = held.values().map(|held| held.arguments.len()).sum();
+        let total: usize = held.values().map(HeldCall::bytes).sum();
         let own = held.values().filter(|held| {
             (&held.identity.issuer, &held.identity.subject) == (&identity.issuer, &identity.subject)
         });
         let (calls, own_bytes) =
-            own.fold((0, 0), |(calls, sum), held| (calls + 1, sum + held.arguments.len()));
+            own.fold((0, 0), |(calls, sum), held| (calls + 1, sum + held.bytes()));
         total + bytes <= MAX_HELD_BYTES
             && calls < MAX_HELD_CALLS_PER_CALLER
             && (calls == 0 || own_bytes + bytes <= MAX_HELD_BYTES_PER_CALLER)
@@ -317,6 +363,7 @@ impl Approvals {
             groups: request.groups.to_vec(),
             policy: request.policy.map(str::to_owned),
             arguments: request.arguments.map(<[u8]>::to_vec).unwrap_or_default(),
+            input_responses: request.input_responses.map(<[u8]>::to_vec),
             parked_at: parked.parked_at,
             expires_at: parked.expires_at,
             waiters: Vec::new(),
@@ -324,12 +371,9 @@ impl Approvals {
         });
     }
 
-    /// Drops a call that is over. Returns how the approver's identity was stepped up, where that is known here.
-    fn forget(&self, id: &str) -> StepUp {
-        match lock(&self.held).remove(id).and_then(|held| held.decided) {
-            Some(Decided::Granted(step_up)) => step_up,
-            Some(Decided::Refused) | None => StepUp::None,
-        }
+    /// Drops a call that is over.
+    fn forget(&self, id: &str) {
+        lock(&self.held).remove(id);
     }
 
     /// The calls that wait here and that this person may decide on, the oldest first.
@@ -388,21 +432,46 @@ impl Approvals {
             )?;
         }
         let (event, decided) = match decision {
-            ApprovalDecision::Grant => {
-                let step_up = if approver.mfa { StepUp::Mfa } else { StepUp::None };
-                ("approval.granted", Decided::Granted(step_up))
-            }
+            ApprovalDecision::Grant { .. } => ("approval.granted", Decided::Granted),
             ApprovalDecision::Refuse => ("approval.refused", Decided::Refused),
         };
         let data = json!({"approval_id": id, "step_up": approver.mfa.then_some("mfa")});
         self.recorder.event(decided_on.server.as_str(), event, Some(&name), &data);
-        // A retry may have used the grant by now.
+        self.go_on(id, decided);
+        Ok(decided_on)
+    }
+
+    /// Goes on with a call that was decided on. A retry may have used the grant by now.
+    fn go_on(&self, id: &str, decided: Decided) {
         let waiters = lock(&self.held).get_mut(id).map(|call| {
             call.decided = Some(decided);
             std::mem::take(&mut call.waiters)
         });
         waiters.into_iter().flatten().for_each(|resume| resume());
-        Ok(decided_on)
+    }
+
+    /// Goes on with calls that wait here too and that were decided on at another node. To be called when the store has
+    /// changed.
+    pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
+        // Also where nothing waits here: a database that is put back later must not look like the newest state.
+        lock(&self.store).grant_count()?;
+        let open: Vec<String> = {
+            let held = lock(&self.held);
+            let open = held.iter().filter(|(_, held)| held.decided.is_none());
+            open.map(|(id, _)| id.clone()).collect()
+        };
+        for id in open {
+            let Ok(name) = id.parse::<ApprovalId>() else { continue };
+            let found = lock(&self.store).approval(&name)?;
+            match found.map(|found| found.state) {
+                Some(ApprovalState::Granted | ApprovalState::Used) => {
+                    self.go_on(&id, Decided::Granted);
+                }
+                Some(ApprovalState::Refused) => self.go_on(&id, Decided::Refused),
+                Some(ApprovalState::Parked | ApprovalState::Expired) | None => {}
+            }
+        }
+        Ok(())
     }
 
     /// The server of a call that waits here.
@@ -472,5 +541,7 @@ fn shown(id: &str, held: &HeldCall) -> ShownCall {
         parked_at: held.parked_at,
         expires_at: held.expires_at,
         arguments: String::from_utf8_lossy(&held.arguments).into_owned(),
+        input_responses: (held.input_responses.as_deref())
+            .map(|raw| String::from_utf8_lossy(raw).into_owned()),
     }
 }

@@ -5,8 +5,8 @@ use contract::surface::{EntryType, ListKind};
 use engine::call::{Call, Method, Subject, Target};
 use engine::decide::{Authorization, Authorizer, Unauthorized};
 use engine::principal::Principal;
-use engine::view::{ListView, Visible};
 use gate::server::ServerId;
+use gate::view::{ListView, Visible};
 use policy::{
     AccessDecision, AccessRequest, Caller, DenyReason, IdentityKey, Policies, VisibleSet,
 };

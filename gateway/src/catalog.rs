@@ -48,6 +48,8 @@ pub(crate) struct Catalog {
     withheld: HashSet<String>,
     /// Every header that goes on to some server.
     pub(crate) forward_headers: HashSet<String>,
+    /// Some server was never observed.
+    pub(crate) has_unseen: bool,
     lists: Mutex<HashMap<ListKey, Bytes>>,
 }
 
@@ -76,7 +78,9 @@ impl Catalog {
             Reach::Command(_) => None,
         });
         let forward_headers = reaches.flatten().cloned().collect();
-        let mut catalog = Catalog { servers, toolsets, forward_headers, ..Catalog::default() };
+        let has_unseen = servers.values().any(|known| known.situation.is_none());
+        let mut catalog =
+            Catalog { servers, toolsets, forward_headers, has_unseen, ..Catalog::default() };
         catalog.find_confusable();
         catalog
     }
@@ -119,10 +123,10 @@ impl Catalog {
     }
 
     /// The servers that callers of this organization find in a scope.
-    pub(crate) fn in_scope<'c>(
+    pub(crate) fn in_scope<'c, 's>(
         &'c self,
-        scope: &'c Scope,
-        org: Option<&'c str>,
+        scope: &'s Scope,
+        org: Option<&'s str>,
     ) -> impl Iterator<Item = (&'c ServerId, &'c CatalogServer)> {
         self.servers.iter().filter(move |(id, known)| {
             let is_in = match scope {
@@ -205,8 +209,8 @@ impl Catalog {
     /// Finds the server of a resource: by its exact address, then by template. Two matches are none.
     pub(crate) fn resolve_resource<'c>(
         &'c self,
-        scope: &'c Scope,
-        caller: &'c Caller,
+        scope: &Scope,
+        caller: &Caller,
         policies: &PolicyAuthorizer,
         uri: &str,
     ) -> Option<&'c CatalogServer> {
@@ -370,7 +374,7 @@ impl Catalog {
 
 fn inventory_of(known: &CatalogServer) -> Arc<ServerInventory> {
     let settings = &known.server.settings;
-    let is_incident = known.situation.as_ref().is_some_and(|known| known.switches.is_incident);
+    let is_incident = known.situation.as_ref().is_some_and(|known| known.switches.is_incident());
     let mut builder = ServerInventory::builder(settings.id.as_str())
         .trust(settings.trust)
         .risk(settings.risk)

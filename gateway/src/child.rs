@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use std::io;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use wire::StdioLaunch;
-use wire::process::{Environment, ServerGroup, ServerProcess, ServerStart};
+use wire::process::{Environment, ServerGroup, ServerProcess, ServerStart, StandardError};
 
 /// The most bytes that wait for a server to read them. Past it requests are refused.
 const MAX_UNREAD_BYTES: usize = 64 * 1024 * 1024;
@@ -98,7 +97,7 @@ impl Child {
             group: ServerGroup::default(),
             become_with: std::env::current_exe().ok(),
             environment: Environment::Named,
-            stderr: Stdio::inherit(),
+            stderr: StandardError::Ours,
         };
         let (process, input, output) = ServerProcess::start_as(launch, start)?;
         let group = process.group();

@@ -5,6 +5,7 @@ mod beat;
 
 pub(crate) use beat::new_id;
 
+use crate::peer::told::Told;
 use crate::peer::{PeerClient, PeerTls};
 use crate::sessions::PrincipalId;
 use arc_swap::ArcSwap;
@@ -12,9 +13,10 @@ use gate::server::ServerId;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{InstanceKey, NodeId, NodeRegistry, StoreError};
+use tokio::sync::mpsc;
 
 /// How long it is believed that another node runs a process. That node finds out itself if it does not.
 const OWNER_CACHE: Duration = Duration::from_secs(30);
@@ -38,6 +40,8 @@ pub(crate) struct Members {
 /// What this node knows of all nodes.
 pub(crate) struct Cluster {
     id: AtomicU64,
+    /// Where others reach this node, once it has joined them.
+    address: OnceLock<String>,
     pub(crate) tls: PeerTls,
     pub(crate) client: PeerClient,
     members: ArcSwap<Members>,
@@ -50,6 +54,10 @@ pub(crate) struct Cluster {
     looked: tokio::sync::Mutex<Option<Instant>>,
     /// Requests that were forwarded to other nodes.
     pub(crate) relayed: AtomicU64,
+    /// What servers said outside of a call, for callers of other nodes.
+    pub(crate) telling: OnceLock<mpsc::Sender<Told>>,
+    /// Of that, what did not reach a node.
+    pub(crate) untold: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
@@ -69,6 +77,7 @@ impl Cluster {
     pub(crate) fn new(id: NodeId, tls: PeerTls, registry: NodeRegistry) -> Cluster {
         Cluster {
             id: AtomicU64::new(id.0),
+            address: OnceLock::new(),
             client: PeerClient::new(&tls),
             tls,
             members: ArcSwap::default(),
@@ -77,12 +86,18 @@ impl Cluster {
             elsewhere: Mutex::default(),
             looked: tokio::sync::Mutex::default(),
             relayed: AtomicU64::new(0),
+            telling: OnceLock::new(),
+            untold: AtomicU64::new(0),
         }
     }
 
     /// This node. It has another id after the others declared it gone.
     pub(crate) fn id(&self) -> NodeId {
         NodeId(self.id.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn own_address(&self) -> Option<String> {
+        self.address.get().cloned()
     }
 
     pub(crate) fn members(&self) -> Arc<Members> {

@@ -15,7 +15,8 @@ pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 /// A text as JSON.
 pub(crate) fn quoted(text: &str) -> Vec<u8> {
-    serde_json::Value::from(text).to_string().into_bytes()
+    // A text is always JSON; the receiver would refuse an empty one.
+    serde_json::to_vec(text).unwrap_or_default()
 }
 
 /// Replacements in one message.

@@ -16,6 +16,7 @@ use crate::mcp::{self, Visit, fault};
 use crate::node::Node;
 use crate::reply::{self, Reply};
 use crate::sessions::{NoSession, SessionTicket, StreamFilter, principal_id};
+use crate::sign_in::SignInRoute;
 use bytes::Bytes;
 use engine::lease::Lease;
 use engine::principal::Principal;
@@ -68,6 +69,8 @@ pub(crate) enum Route {
     },
     /// The metadata of the resource at this path.
     ResourceMetadata(String),
+    /// A sign-in with a browser, or of a client.
+    SignIn(SignInRoute),
     Admin(String),
     Health,
     Ready,
@@ -76,9 +79,15 @@ pub(crate) enum Route {
 
 impl Route {
     pub(crate) fn of(path: &str) -> Option<Route> {
+        if path == "/mcp" {
+            return Some(Route::Mcp { scope: Scope::All, org: None });
+        }
         if let Some(rest) = path.strip_prefix("/.well-known/oauth-protected-resource") {
             let is_path = rest.is_empty() || rest.starts_with('/');
             return is_path.then(|| Route::ResourceMetadata(rest.to_owned()));
+        }
+        if let Some(route) = SignInRoute::of(path) {
+            return Some(Route::SignIn(route));
         }
         if let Some(rest) = path.strip_prefix("/admin/v1/") {
             return Some(Route::Admin(rest.to_owned()));
@@ -136,6 +145,7 @@ impl Node {
             Some(Route::Health) => reply::empty(StatusCode::OK),
             Some(Route::Ready) => self.ready(),
             // Boxed: what is rare must not make the future of every call larger.
+            Some(Route::SignIn(route)) => Box::pin(self.respond_sign_in(route, parts, body)).await,
             Some(Route::Admin(_)) => Box::pin(self.respond_admin(parts, body)).await,
             Some(Route::Metrics) => Box::pin(self.respond_metrics(&parts, door)).await,
             None => reply::empty(StatusCode::NOT_FOUND),
@@ -149,9 +159,9 @@ impl Node {
             (_, Route::Health | Route::Ready) => true,
             (Door::Main, Route::Admin(_)) => front.admin_listen.is_none(),
             (Door::Main, Route::Metrics) => front.metrics_listen.is_none(),
-            (Door::Main, Route::Mcp { .. } | Route::ResourceMetadata(_)) => true,
+            (Door::Main, Route::Mcp { .. } | Route::ResourceMetadata(_) | Route::SignIn(_)) => true,
             (Door::Admin(_), Route::Admin(_) | Route::ResourceMetadata(_)) => true,
-            (Door::Admin(_), Route::Mcp { .. } | Route::Metrics) => false,
+            (Door::Admin(_), Route::Mcp { .. } | Route::SignIn(_) | Route::Metrics) => false,
             (Door::Metrics, Route::Metrics) => true,
             (Door::Metrics, _) => false,
         }
@@ -178,7 +188,10 @@ impl Node {
     fn ready(&self) -> Reply {
         let lease = self.shared.lease.as_ref();
         match (lease.is_none_or(|lease| lease.check().is_ok()), lease.is_none_or(Lease::holds)) {
-            (true, true) => reply::empty(StatusCode::OK),
+            (true, true) => match self.incident_words() {
+                None => reply::empty(StatusCode::OK),
+                Some(words) => reply::text(StatusCode::OK, words),
+            },
             (true, false) => {
                 let sentence = "the store does not answer; calls go on as `store_loss` says, and decisions of other nodes do not count yet";
                 reply::text(StatusCode::OK, sentence.to_owned())
@@ -252,9 +265,10 @@ impl Node {
             _ => Era::Sessions,
         };
         let principal = Arc::new(Principal::verified(caller.clone(), now()));
-        let mut visit = Visit {
+        // Boxed: it goes from function to function, and each would keep a copy in the future of the call.
+        let mut visit = Box::new(Visit {
             principal_id: principal_id(caller.identity()),
-            inbound: self.inbound(identified, &parts.headers),
+            inbound: self.inbound(identified, &principal, &parts.headers),
             caller: caller.clone(),
             principal,
             scope,
@@ -271,9 +285,9 @@ impl Node {
             expires: *expires_in,
             arrival: self.arrival(parts, identified),
             begun,
-        };
+        });
         if let Some(owner) = self.session_owner(&visit, &parts.headers) {
-            return self.relay_session(owner, &visit, parts, body).await;
+            return Box::pin(self.relay_session(owner, &visit, parts, body)).await;
         }
         match (&parts.method, era) {
             (&Method::POST, _) => {
@@ -336,7 +350,7 @@ impl Node {
         }
     }
 
-    async fn post<B>(self: &Arc<Self>, mut visit: Visit, parts: &Parts, body: B) -> Reply
+    async fn post<B>(self: &Arc<Self>, mut visit: Box<Visit>, parts: &Parts, body: B) -> Reply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -499,7 +513,13 @@ fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
+/// What MCP has clients send, which most of them spell like this.
+const BOTH_MEDIA: &[u8] = b"application/json, text/event-stream";
+
 fn accepts(headers: &HeaderMap, media: &str) -> bool {
+    if headers.get(ACCEPT).is_some_and(|value| value.as_bytes() == BOTH_MEDIA) {
+        return matches!(media, "application/json" | "text/event-stream");
+    }
     let mut values =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     if values.peek().is_none() {

@@ -7,9 +7,12 @@ mod crypto;
 mod issuer;
 mod key_set;
 mod metadata;
+mod minted;
+mod person;
 mod revoked;
 mod static_key;
 mod token;
+mod written;
 
 use crate::recent::Recent;
 use arc_swap::ArcSwap;
@@ -23,6 +26,7 @@ use policy::Caller;
 use serde::de::IgnoredAny;
 use settings::gateway::{AuthSettings, IssuerSettings, WebOrigin};
 use static_key::{KeyRing, is_static_key};
+use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Store, StoreError};
 use token::UnverifiedToken;
@@ -32,9 +36,12 @@ pub use certificate::{CertificateFault, VerifiedCertificate};
 pub use issuer::{FETCH_INTERVAL_SECONDS, IssuerError, KeySetSource, MAX_KEY_SET_AGE_SECONDS};
 pub use key_set::BadKeySet;
 pub use metadata::{METADATA_PATH, Resource, protected_resource_metadata};
+pub(crate) use minted::{ACCESS_PREFIX, MintedToken, MintedTokens};
+pub(crate) use person::{NotAPerson, SignedInPerson};
 pub(crate) use revoked::RevokedCallers;
 pub use static_key::{KEY_ISSUER, KeyFault, StaticKey};
 pub use token::{CLOCK_SKEW_SECONDS, MAX_TOKEN_BYTES, TokenFault};
+pub(crate) use written::WrittenIdentity;
 
 /// How long a verified token is believed without verifying it again.
 const TOKEN_CACHE_SECONDS: i64 = 300;
@@ -49,6 +56,9 @@ pub struct Authenticator {
     tokens: Recent<VerifiedToken>,
     keys: KeyRing,
     revoked: ArcSwap<RevokedCallers>,
+    /// Tokens that the gateway issued, where it does.
+    minted: Option<MintedTokens>,
+    revoked_families: ArcSwap<HashSet<String>>,
 }
 
 impl Authenticator {
@@ -77,7 +87,15 @@ impl Authenticator {
             tokens: Recent::default(),
             keys: KeyRing::default(),
             revoked: ArcSwap::default(),
+            minted: None,
+            revoked_families: ArcSwap::default(),
         }
+    }
+
+    /// The same, which also takes tokens that the gateway issued.
+    #[must_use]
+    pub(crate) fn minting(self, minted: Option<MintedTokens>) -> Authenticator {
+        Authenticator { minted, ..self }
     }
 
     /// Takes over the static keys and the revocations of the store: at the start, and when the store changed. On an error no
@@ -86,6 +104,9 @@ impl Authenticator {
         let revoked = store.incident().map(|state| RevokedCallers::of(&state.revocations));
         let keys = if self.are_keys_enabled { self.keys.reload(store) } else { Ok(()) };
         self.revoked.store(Arc::new(revoked?));
+        if self.minted.is_some() {
+            self.revoked_families.store(Arc::new(minted::revoked_families(store)?));
+        }
         keys
     }
 
@@ -98,7 +119,8 @@ impl Authenticator {
     fn is_revoked(&self, caller: &Caller, credential: CredentialHash, since: Timestamp) -> bool {
         let revoked = self.revoked.load();
         let by_key = || self.keys.id_of(credential).and_then(|id| revoked.key(credential, &id));
-        let at = revoked.principal(caller.identity()).max(by_key());
+        let by_key = if revoked.has_keys() { by_key() } else { None };
+        let at = revoked.principal(caller.identity()).max(by_key);
         at.is_some_and(|at| at >= since)
     }
 
@@ -137,6 +159,9 @@ impl Authenticator {
         let outcome = match (bearer, certificate) {
             // A credential that was sent on purpose counts before the connection's certificate, also if it is bad.
             (Some(bearer), _) if is_static_key(bearer) => self.by_key(bearer, resource, now),
+            (Some(bearer), _) if bearer.starts_with(ACCESS_PREFIX) => {
+                self.by_minted(bearer, resource, now)
+            }
             (Some(bearer), _) => self.by_token(bearer, resource, now).await,
             (None, Some(certificate)) => by_certificate(certificate, resource),
             (None, None) => Err(AuthenticationFault::NoCredentials),
@@ -163,6 +188,22 @@ impl Authenticator {
         Ok(Authenticated { caller, credential: hash, proof: Proof::Key, expires_at, since })
     }
 
+    fn by_minted(
+        &self,
+        token: &str,
+        resource: Resource<'_>,
+        now: Timestamp,
+    ) -> Result<Authenticated, AuthenticationFault> {
+        let minted = self.minted.as_ref().ok_or(TokenFault::UnknownIssuer)?;
+        let found = minted.check(token, resource, &self.public_url, now)?;
+        match &found.proof {
+            Proof::Minted { family } if self.revoked_families.load().contains(family) => {
+                Err(AuthenticationFault::Revoked)
+            }
+            _ => Ok(found),
+        }
+    }
+
     async fn by_token(
         &self,
         token: &str,
@@ -176,7 +217,8 @@ impl Authenticator {
         let verified = match self.cached(&hash, now) {
             Some(verified) => verified,
             None => {
-                let verified = Arc::new(self.verify(token, now).await?);
+                // Boxed: what is rare must not make the future of every call larger.
+                let verified = Arc::new(Box::pin(self.verify(token, now)).await?);
                 if now < verified.cached_until {
                     self.tokens.keep(hash, Arc::clone(&verified));
                 }
@@ -208,6 +250,9 @@ impl Authenticator {
                 let issuer = self.issuers.iter().find(|one| one.settings.issuer == *issuer);
                 let keys = issuer.and_then(|issuer| issuer.known(now));
                 keys.is_some_and(|keys| keys.set.has(key_id, key_fingerprint))
+            }
+            Proof::Minted { family } => {
+                self.minted.is_some() && !self.revoked_families.load().contains(family)
             }
             Proof::Certificate => true,
         }
@@ -246,20 +291,11 @@ impl Authenticator {
         let (index, issuer) = found.ok_or(TokenFault::UnknownIssuer)?;
         let read = claims.read(&issuer.settings.claims)?;
         read.check_time(now)?;
-        let keys = issuer.keys_for(&unverified.key_id, now).await?;
-        let mut validation = Validation::new(unverified.algorithm);
-        // Only the signature is left to the library: claims were read above, more strictly and with `now` as the time.
-        validation.required_spec_claims.clear();
-        (validation.validate_exp, validation.validate_aud) = (false, false);
-        let verifies = |key: &&key_set::VerifyingKey| {
-            jsonwebtoken::decode::<IgnoredAny>(token, &key.key, &validation).is_ok()
-        };
-        let key = keys.set.find(&unverified.key_id, unverified.algorithm).find(verifies);
-        let key = key.ok_or(TokenFault::Signature)?;
+        let key_fingerprint = signer(issuer, token, &unverified, now).await?;
         let cached_until = Timestamp(read.expires.0.min(now.0 + TOKEN_CACHE_SECONDS * 1_000));
         Ok(VerifiedToken {
             issuer: index,
-            key_fingerprint: key.fingerprint,
+            key_fingerprint,
             cached_until,
             refused_from: read.refused_from(),
             audiences: read.audiences,
@@ -296,6 +332,25 @@ impl Authenticator {
         };
         if is_accepted { Ok(()) } else { Err(TokenFault::Audience) }
     }
+}
+
+/// The key of the issuer that signed a token, by its fingerprint.
+async fn signer(
+    issuer: &Issuer,
+    token: &str,
+    unverified: &UnverifiedToken,
+    now: Timestamp,
+) -> Result<[u8; 32], TokenFault> {
+    let keys = issuer.keys_for(&unverified.key_id, now).await?;
+    let mut validation = Validation::new(unverified.algorithm);
+    // Only the signature is left to the library: the claims are read elsewhere, more strictly and with `now` as the time.
+    validation.required_spec_claims.clear();
+    (validation.validate_exp, validation.validate_aud) = (false, false);
+    let verifies = |key: &&key_set::VerifyingKey| {
+        jsonwebtoken::decode::<IgnoredAny>(token, &key.key, &validation).is_ok()
+    };
+    let key = keys.set.find(&unverified.key_id, unverified.algorithm).find(verifies);
+    Ok(key.ok_or(TokenFault::Signature)?.fingerprint)
 }
 
 fn by_certificate(

@@ -4,31 +4,37 @@ use crate::front::Identified;
 use crate::identity::Proof;
 use crate::node::Node;
 use engine::credentials::{BOUND_HEADER, CallerKey, Inbound, Needles};
+use engine::principal::Principal;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::sync::Arc;
 
 impl Node {
     /// What came with a request of this caller. What is looked for in messages to servers is made once for a credential.
-    pub(crate) fn inbound(&self, identified: &Identified, headers: &HeaderMap) -> Arc<Inbound> {
+    pub(crate) fn inbound(
+        &self,
+        identified: &Identified,
+        principal: &Arc<Principal>,
+        headers: &HeaderMap,
+    ) -> Arc<Inbound> {
         let hash = identified.found.credential;
         let key = CallerKey(hash.0);
         let authorization = headers.get(AUTHORIZATION);
         let token = authorization.and_then(|value| value.to_str().ok()?.split_once(' '));
         let inbound = match (&identified.found.proof, token) {
-            (Proof::Key | Proof::Token { .. }, Some((_, token))) => {
+            (Proof::Key | Proof::Token { .. } | Proof::Minted { .. }, Some((_, token))) => {
                 let needles = self.needles.find(&hash).unwrap_or_else(|| {
                     let needles = Arc::new(Needles::of(token.trim_start_matches(' ').as_bytes()));
                     self.needles.keep(hash, needles.clone());
                     needles
                 });
+                // A token of the gateway's own is no subject that another authorization server knows.
                 let is_token = matches!(identified.found.proof, Proof::Token { .. });
                 Inbound::of(authorization, key, is_token, Some(needles))
             }
-            (Proof::Key | Proof::Token { .. } | Proof::Certificate, _) => {
-                Inbound::of(None, key, false, None)
-            }
+            (_, _) => Inbound::of(None, key, false, None),
         };
+        let inbound = inbound.owned_by(principal.clone());
         Arc::new(inbound.with_bound(headers.get_all(BOUND_HEADER).iter()))
     }
 }

@@ -2,15 +2,21 @@
 //! configuration and the store, so a gateway need not run.
 
 use contract::surface::{Entry, EntryId, EntryType};
+use engine::confinement::{LastStart, RecordFile};
 use gate::pins::{EntryPins, PinBook};
 use serde_json::{Value, json};
 use settings::gateway::{GatewaySettings, Reach, ServerSettings};
+use std::path::Path;
 use store::{Store, StoreError};
 
 /// Every server that is configured.
-pub fn inventory(settings: &GatewaySettings, store: &dyn Store) -> Result<Value, StoreError> {
+pub fn inventory(
+    settings: &GatewaySettings,
+    store: &dyn Store,
+    home: &Path,
+) -> Result<Value, StoreError> {
     let servers: Result<Vec<Value>, StoreError> =
-        settings.servers.values().map(|server| inventory_of(server, store)).collect();
+        settings.servers.values().map(|server| inventory_of(server, store, home)).collect();
     Ok(json!({"servers": servers?}))
 }
 
@@ -18,6 +24,7 @@ pub fn inventory(settings: &GatewaySettings, store: &dyn Store) -> Result<Value,
 pub(crate) fn inventory_of(
     settings: &ServerSettings,
     store: &dyn Store,
+    home: &Path,
 ) -> Result<Value, StoreError> {
     let snapshot = store.snapshot(&settings.id)?;
     let tools: Vec<Value> = accepted(&snapshot.pins)
@@ -37,11 +44,27 @@ pub(crate) fn inventory_of(
             Reach::Command(_) => "command",
             Reach::Url(_) => "url",
         },
+        "sandbox": sandbox(settings, home),
         "tools": tools,
         "prompts": count(EntryType::Prompt),
         "resources": count(EntryType::Resource) + count(EntryType::Template),
         "lost": snapshot.pins.lost,
     }))
+}
+
+/// How a command is confined. The level is that of its last start, and `null` if it was not started yet.
+fn sandbox(settings: &ServerSettings, home: &Path) -> Value {
+    let Reach::Command(command) = &settings.reach else { return Value::Null };
+    let started = RecordFile::of(home, &settings.id).read().started;
+    match (&command.sandbox, started) {
+        (None, _) => json!({"level": "none", "fs_policy": "none", "net_policy": "none"}),
+        (Some(keys), None) => {
+            json!({"level": null, "fs_policy": keys.files(), "net_policy": null})
+        }
+        (Some(_), Some(LastStart { level, files, network, .. })) => {
+            json!({"level": level, "fs_policy": files, "net_policy": network})
+        }
+    }
 }
 
 fn accepted(pins: &PinBook) -> impl Iterator<Item = (&EntryId, &Entry, &EntryPins)> {

@@ -243,6 +243,7 @@ impl Link {
         let context = RequestContext {
             trace_id: surroundings.trace_id.as_deref(),
             subject: surroundings.subject,
+            session: surroundings.session,
         };
         self.session.client_said_in(&frame(number), false, context);
         self.session.client_paused();
@@ -336,6 +337,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) subject: Option<Subject<'a>>,
     /// What the server is shown in place of the client's token.
     pub(crate) presented: Option<Presented>,
+    /// The session that it belongs to.
+    pub(crate) session: Option<u64>,
 }
 
 /// What becomes of a request whose client does not wait for it any more.

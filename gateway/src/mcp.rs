@@ -1,5 +1,6 @@
 //! One JSON-RPC message of a caller: what the gateway answers itself, and what goes on to a server.
 
+pub(crate) mod carry;
 mod credentials;
 pub(crate) mod forward;
 mod handshake;
@@ -95,6 +96,11 @@ impl Visit {
         self.caller.identity().org.as_deref()
     }
 
+    /// A request of this visit, as the engine sees it.
+    pub(crate) fn call<'a>(&self, asked: Asked<'a>) -> Call<'a> {
+        Call { session: self.session.as_ref().map(|session| session.number), ..asked.call() }
+    }
+
     /// Whether a message of a server that comes before the answer is for the client: it has to take a stream, and in the
     /// stateless era it has to have asked for log messages.
     pub(crate) fn hears(&self, message: &[u8]) -> bool {
@@ -127,7 +133,8 @@ impl<'a> Asked<'a> {
         self.params().and_then(|params| params.meta)
     }
 
-    pub(crate) fn call(&self) -> Call<'a> {
+    /// Of the message alone: see [`Visit::call`].
+    fn call(&self) -> Call<'a> {
         let kind = Method::of(self.method);
         let params = self.params();
         Call {
@@ -138,6 +145,7 @@ impl<'a> Asked<'a> {
             arguments: params.and_then(|params| params.arguments),
             bytes: self.envelope.raw.len(),
             depth: self.envelope.depth,
+            session: None,
         }
     }
 }
@@ -146,7 +154,7 @@ impl Node {
     /// Answers the body of a POST, which has so many bytes.
     pub(crate) async fn answer(
         self: &Arc<Self>,
-        visit: Visit,
+        visit: Box<Visit>,
         bytes: usize,
         scanned: ScannedBody<'_>,
     ) -> Reply {
@@ -200,7 +208,7 @@ impl Node {
     }
 
     /// Answers the messages of a batch one by one; none goes on to a server as a batch.
-    async fn answer_batch(self: &Arc<Self>, visit: Visit, batch: &Batch<'_>) -> Reply {
+    async fn answer_batch(self: &Arc<Self>, visit: Box<Visit>, batch: &Batch<'_>) -> Reply {
         let begins = |element: &Element<'_>| matches!(&element.message, Ok(Envelope { kind: Kind::Request { method, .. }, .. }) if method == "initialize");
         if batch.elements.len() > MAX_BATCH || batch.elements.iter().any(begins) {
             self.note_refused(&visit, ReasonCode::BadFrame, batch.raw.len());
@@ -214,8 +222,8 @@ impl Node {
                     Kind::Request { id, method } => {
                         let asked = Asked { envelope, id: id.raw(), method };
                         // A batch has one body, so that nothing is streamed.
-                        let visit = Visit { takes_events: false, ..visit.clone() };
-                        let answered = self.answer_request(visit, asked).await;
+                        let visit = Visit { takes_events: false, ..(*visit).clone() };
+                        let answered = self.answer_request(Box::new(visit), asked).await;
                         answers.push(reply::whole_body(answered));
                     }
                     Kind::Notification { method } => {
@@ -238,7 +246,7 @@ impl Node {
         reply::json(StatusCode::OK, [body.into()])
     }
 
-    async fn answer_request(self: &Arc<Self>, mut visit: Visit, asked: Asked<'_>) -> Reply {
+    async fn answer_request(self: &Arc<Self>, mut visit: Box<Visit>, asked: Asked<'_>) -> Reply {
         if let Some(span) = &visit.span {
             span.asks(asked.method);
         }
@@ -256,7 +264,7 @@ impl Node {
         let catalog = self.catalog();
         let list = ListKind::ALL.into_iter().find(|list| list.method() == asked.method);
         if let Some(list) = list {
-            return self.answer_list(&visit, asked, list).await;
+            return Box::pin(self.answer_list(&visit, asked, list)).await;
         }
         match (asked.method, visit.era) {
             ("initialize", Era::Sessions) => self.answer_initialize(&visit, asked, &catalog),
@@ -266,11 +274,17 @@ impl Node {
             ("logging/setLevel", Era::Sessions) => self.set_level(&visit, asked),
             ("tasks/get" | "tasks/cancel", _)
             | ("tasks/update", Era::Stateless)
-            | ("tasks/result", Era::Sessions) => self.answer_task(visit, asked, &catalog).await,
+            | ("tasks/result", Era::Sessions) => {
+                Box::pin(self.answer_task(visit, asked, &catalog)).await
+            }
             ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _)
             | ("resources/subscribe" | "resources/unsubscribe", Era::Sessions) => {
-                // A server that was never observed has nothing that could be called yet.
-                let seen = self.see_called(&visit, asked, &catalog).await;
+                // A server that was never observed has nothing that could be called yet. Boxed, like all that is rare: it
+                // must not make the future of every call larger.
+                let seen = match catalog.has_unseen {
+                    true => Box::pin(self.see_called(&visit, asked, &catalog)).await,
+                    false => None,
+                };
                 self.forward(visit, asked, seen.as_ref().unwrap_or(&catalog)).await
             }
             _ => self.refuse_method(&visit, asked),
@@ -368,8 +382,9 @@ impl Node {
         asked: Asked<'_>,
         ruling: &Ruling,
     ) -> Option<ledger::record::ReceiptId> {
+        let situation = self.own_situation();
         let circumstances = Circumstances {
-            situation: &self.own_situation,
+            situation: &situation,
             principal: &visit.principal,
             trace_id: visit.trace_id.as_deref(),
             policy_id: None,
@@ -379,7 +394,7 @@ impl Node {
             begun: visit.begun,
         };
         let recorder = &self.shared.recorder;
-        let recorded = recorder.decision(&asked.call(), ruling, circumstances).ok()?;
+        let recorded = recorder.decision(&visit.call(asked), ruling, circumstances).ok()?;
         let _ = recorder.settle(recorded.ticket).ok()?;
         Some(recorded.receipt_id)
     }

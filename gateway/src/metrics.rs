@@ -41,6 +41,8 @@ pub(crate) struct ServerNumbers {
     pub(crate) children: u64,
     pub(crate) calls: u64,
     pub(crate) is_breaker_open: bool,
+    /// Attempts of its confined processes to reach the network that were stopped.
+    pub(crate) egress_blocked: u64,
 }
 
 /// Everything that is shown, read at one moment.
@@ -55,6 +57,8 @@ pub(crate) struct Scrape {
     pub(crate) strangers: u64,
     pub(crate) admin_requests: u64,
     pub(crate) admin_refused: u64,
+    /// Where there is a webhook.
+    pub(crate) webhook_failures: Option<u64>,
     pub(crate) sessions_begun: u64,
     pub(crate) streams: u64,
     pub(crate) in_flight: u64,
@@ -63,13 +67,33 @@ pub(crate) struct Scrape {
     pub(crate) spans: Vec<(&'static str, u64)>,
     pub(crate) servers: Vec<ServerNumbers>,
     pub(crate) statuses: BTreeMap<&'static str, u64>,
+    /// By rule and action, how often sessions tripped one.
+    pub(crate) anomalies: Vec<(&'static str, &'static str, u64)>,
+    pub(crate) is_incident: bool,
+    pub(crate) is_egress_blocked: bool,
+    pub(crate) quarantined: u64,
+    pub(crate) throttled: u64,
+    pub(crate) revocations: u64,
+    /// Requests that were forwarded to other nodes.
+    pub(crate) relayed: u64,
+    pub(crate) untold: u64,
 }
 
 impl Scrape {
     pub(crate) fn of(node: &Node) -> Scrape {
         let (catalog, counts) = (node.catalog(), &node.counts);
         let servers = catalog.servers.values().map(|known| known.server.numbers()).collect();
+        let incident = node.incident.load();
+        let anomalies = node.shared.anomalies.as_ref();
         Scrape {
+            anomalies: anomalies.map(|known| known.counts().collect()).unwrap_or_default(),
+            throttled: anomalies.map_or(0, |known| known.throttled() as u64),
+            is_incident: incident.incident.is_some(),
+            is_egress_blocked: incident.egress_blocked.is_some(),
+            quarantined: incident.quarantines.len() as u64,
+            revocations: incident.revocations.len() as u64,
+            relayed: node.cluster.as_ref().map_or(0, |cluster| load(&cluster.relayed)),
+            untold: node.cluster.as_ref().map_or(0, |cluster| load(&cluster.untold)),
             requests: counts.requests().collect(),
             outcomes: counts.outcomes().collect(),
             ours: counts.ours.snapshot(),
@@ -79,6 +103,7 @@ impl Scrape {
             strangers: node.strangers.refused(),
             admin_requests: load(&counts.admin_requests),
             admin_refused: load(&counts.admin_refused),
+            webhook_failures: node.shared.approvals.webhook_failures(),
             sessions_begun: node.sessions.begun(),
             streams: node.sessions.open_streams() as u64,
             in_flight: node.flight_count() as u64,
@@ -120,6 +145,14 @@ impl Collector for Scrape {
                 counter(family.encode_family(&[("outcome", *outcome)])?, *count)?;
             }
         }
+        if !self.anomalies.is_empty() {
+            let mut family =
+                encoder.encode_descriptor("anomalies", ANOMALIES, None, MetricType::Counter)?;
+            for (rule, action, count) in &self.anomalies {
+                let labels = [("rule", *rule), ("action", *action)];
+                counter(family.encode_family(&labels)?, *count)?;
+            }
+        }
         let kind = MetricType::Histogram;
         let mut family = encoder.encode_descriptor("latency_seconds", LATENCY, None, kind)?;
         for (whose, latency) in [("ours", &self.ours), ("theirs", &self.theirs)] {
@@ -131,15 +164,26 @@ impl Collector for Scrape {
             ("receipts_failed", "Receipts that could not be written", self.receipts_failed),
             ("strangers_refused", "Requests without a valid identity", self.strangers),
             ("sessions_begun", "Sessions that clients began", self.sessions_begun),
+            ("peer_requests", "Requests that were forwarded to other nodes", self.relayed),
+            ("peer_messages_lost", UNTOLD, self.untold),
             ("admin_requests", "Requests to the admin API", self.admin_requests),
             ("admin_refused", "Requests to the admin API that were denied", self.admin_refused),
         ] {
             let kind = MetricType::Counter;
             counter(encoder.encode_descriptor(name, help, None, kind)?, count)?;
         }
+        if let Some(count) = self.webhook_failures {
+            let (name, kind) = ("webhook_failures", MetricType::Counter);
+            counter(encoder.encode_descriptor(name, WEBHOOK, None, kind)?, count)?;
+        }
         for (name, help, count) in [
             ("streams", "Open streams of clients", self.streams),
             ("calls_in_flight", "Calls that servers have not answered yet", self.in_flight),
+            ("incident", "1 while an incident is on", self.is_incident.into()),
+            ("egress_blocked", "1 while all ways out are closed", self.is_egress_blocked.into()),
+            ("quarantined_sessions", "Sessions that a person has to release", self.quarantined),
+            ("throttled_sessions", "Sessions that are slowed down on this node", self.throttled),
+            ("revocations", "Keys, principals, servers and sessions revoked", self.revocations),
         ] {
             gauge(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?, count)?;
         }
@@ -155,6 +199,9 @@ impl Collector for Scrape {
 const REQUESTS: &str = "Requests of callers by method and decision";
 const OUTCOMES: &str = "Requests that were passed on, by how they ended";
 const SPANS: &str = "Calls by what became of their spans";
+const UNTOLD: &str = "Messages of servers that did not reach another node";
+const WEBHOOK: &str = "Calls that wait for a person and that the webhook was not told of";
+const ANOMALIES: &str = "Sessions that tripped an anomaly rule";
 const RECHECKS: &str = "Looks at servers by schedule, by what was found";
 const LATENCY: &str = "Time a request took in the gateway (ours) and with its server (theirs)";
 
@@ -177,6 +224,16 @@ impl Scrape {
                 let labels = [("server", server.id.as_str())];
                 gauge(family.encode_family(&labels)?, number(server))?;
             }
+        }
+        let mut family = encoder.encode_descriptor(
+            "egress_blocked",
+            "Attempts of a confined server to reach the network that were stopped",
+            None,
+            MetricType::Counter,
+        )?;
+        for server in &self.servers {
+            let labels = [("server", server.id.as_str())];
+            counter(family.encode_family(&labels)?, server.egress_blocked)?;
         }
         Ok(())
     }

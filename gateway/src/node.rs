@@ -11,11 +11,13 @@ use crate::counts::Counts;
 use crate::front::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::identity::{Authenticator, IssuerError};
+use crate::incident;
 use crate::link::{Ending, Surroundings};
 use crate::mcp::Visit;
 use crate::mcp::watch::Watches;
 use crate::peer::PeerTls;
 use crate::policies::{self, PolicyFilesError};
+use crate::rates::Rates;
 use crate::recent::Recent;
 use crate::recheck::Rechecks;
 use crate::replay::Replays;
@@ -23,27 +25,32 @@ use crate::resources::{Remark, Shared};
 use crate::sealed::{SealError, Sealer};
 use crate::server::{GatewayServer, ServerError};
 use crate::sessions::{PrincipalId, Sessions};
+use crate::sign_in::SignIns;
 use crate::strangers::Strangers;
 use crate::traces::Tracer;
+use crate::webhook::Webhook;
 use arc_swap::ArcSwap;
 use contract::surface::ListKind;
 use contract::time::Timestamp;
 use engine::admission::Admittance;
+use engine::anomaly::Anomalies;
 use engine::credentials::Needles;
 use engine::export::{Otlp, add_header, do_not_track};
 use engine::lease::Lease;
 use engine::recorder::{Recorder, now};
 use engine::server::Unlinked;
 use engine::situation::{ServerProfile, Situation, Switches};
-use engine::view::View;
+use engine::upper_tiers::Access;
 use gate::by_the_call::input::InputRulesCache;
 use gate::server::{ServerId, ServerStatus};
+use gate::view::View;
 use settings::gateway::{GatewaySettings, ServerSettings, StoreLoss};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::receipts::{Receipts, ReceiptsError, Settings as ReceiptSettings};
-use store::{Home, Location, LocationError, Store, StoreError, Witnessed};
+use store::{Home, IncidentState, Location, LocationError, NodeId, Store, StoreError, Witnessed};
 use tokio::sync::{Notify, Semaphore, watch};
 
 /// The server id of receipts of requests that the gateway answers itself.
@@ -70,6 +77,8 @@ pub enum StartError {
     Listen(std::net::SocketAddr, std::io::Error),
     #[error("{0}")]
     Tls(String),
+    #[error("{0}")]
+    Webhook(String),
     #[error("`traces.otlp`: {0}")]
     Traces(String),
     #[error("{0}")]
@@ -93,7 +102,12 @@ pub struct Node {
     pub(crate) cataloging: Mutex<()>,
     pub(crate) sessions: Sessions,
     /// What requests are recorded under that the gateway answers itself.
-    pub(crate) own_situation: Situation,
+    own_situation: ArcSwap<Situation>,
+    /// How incident mode stands, as the store was last read.
+    pub(crate) incident: ArcSwap<IncidentState>,
+    /// The last drill that was reported.
+    pub(crate) drilled: AtomicI64,
+    pub(crate) id: NodeId,
     pub(crate) who: ArcSwap<Authenticator>,
     /// The names that requests may be sent to.
     pub(crate) names: ArcSwap<FrontNames>,
@@ -166,7 +180,7 @@ impl Drop for InFlight {
 }
 
 impl Node {
-    /// Opens the store, the receipts and the servers. Nothing is started, reached or listened on.
+    /// Opens the store, the receipts and the servers. No server is started or reached, and nothing is listened on.
     pub fn open(
         settings: Arc<GatewaySettings>,
         home: Home,
@@ -191,7 +205,12 @@ impl Node {
             .map_err(|error| StartError::Key(error.to_string()))?;
         let counts = Arc::new(Counts::default());
         let recorder = Recorder::new(Receipts::open(&home, receipts)?);
-        let recorder = Arc::new(recorder.watched_by(counts.clone()));
+        let rules = settings.anomaly.rules();
+        let anomalies = rules.map(|rules| {
+            Anomalies::new(rules, incident::hand_over(&home, &location, &remark, &runtime))
+        });
+        let recorder = recorder.watched_by(counts.clone()).signalling(anomalies.clone());
+        let recorder = Arc::new(recorder);
         let read = policies::read(&settings.policy)?;
         let empty = policies::compile(&read, &Catalog::default().inventory())?;
         let authorizer = Arc::new(PolicyAuthorizer::new(empty));
@@ -201,6 +220,11 @@ impl Node {
             wait: Duration::from_secs(limits.approval_wait_seconds),
             ttl: Duration::from_secs(limits.approval_ttl_seconds),
         };
+        let sealer = Arc::new(Sealer::of(&secret)?);
+        let webhook = settings.webhook.as_ref().map(|webhook| {
+            let public_url = settings.front.public_url.as_str();
+            Webhook::open(webhook, public_url, sealer.clone(), remark.clone(), &runtime)
+        });
         let approvals = Approvals::new(
             store::open(&home, &location)?,
             &secret,
@@ -209,6 +233,17 @@ impl Node {
             recorder.clone(),
             runtime.clone(),
         );
+        let webhook =
+            webhook.transpose().map_err(|error| StartError::Webhook(error.to_string()))?;
+        let approvals = approvals.told_to(webhook);
+        let rates = match lease {
+            Some(_) => Rates::shared(),
+            None => Rates::default(),
+        };
+        let sign_ins = Arc::new(SignIns::new(&home, &location, sealer.clone()));
+        let read_key = |name: &settings::SecretName| name.read(|name| std::env::var(name).ok());
+        let access = Access::here(&settings.network, &settings.judge, home.path(), &read_key);
+        let upper = access.start(home.path(), store.journal().folder(), &|words| remark(words));
         let shared = Shared {
             current: ArcSwap::new(settings),
             home,
@@ -218,12 +253,23 @@ impl Node {
             recorder,
             authorizer,
             approvals: Arc::new(approvals),
-            sealer: Arc::new(Sealer::of(&secret)?),
+            anomalies,
+            egress: Arc::default(),
+            sealer,
+            sign_ins,
             input_rules: InputRulesCache::default(),
+            rates: Arc::new(rates),
             remark,
             vault: std::sync::Mutex::default(),
+            egress_switch: sandbox::EgressSwitch::default(),
             runtime,
+            upper,
         };
+        let switch = shared.egress_switch.clone();
+        shared.egress.tell(Box::new(move |is_closed| match is_closed {
+            true => switch.close(),
+            false => switch.open(),
+        }));
         let settings = shared.settings();
         let servers: Result<Servers, ServerError> = settings
             .servers
@@ -239,10 +285,11 @@ impl Node {
             switches: Switches::default(),
             admission: Admittance::NotAsked,
             view: Arc::new(View::default()),
+            mirrorings: Arc::default(),
         };
         let front = &settings.front;
-        let authenticator = Authenticator::new(&settings.auth, &front.public_url)?;
-        authenticator.reload_keys(&store)?;
+        let authenticator = Authenticator::new(&settings.auth, &front.public_url)?
+            .minting(shared.minted_tokens(&settings));
         let names = ArcSwap::from_pointee(FrontNames::new(front, front.listen));
         let tls =
             TlsFront::open(&front.transport).map_err(|error| StartError::Tls(error.to_string()))?;
@@ -261,7 +308,10 @@ impl Node {
             catalog: ArcSwap::from_pointee(Catalog::default()),
             cataloging: Mutex::default(),
             sessions: Sessions::new(id),
-            own_situation,
+            own_situation: ArcSwap::from_pointee(own_situation),
+            incident: ArcSwap::default(),
+            drilled: AtomicI64::new(0),
+            id,
             who: ArcSwap::from_pointee(authenticator),
             names,
             strangers: Strangers::default(),
@@ -282,6 +332,7 @@ impl Node {
             connections: watch::Sender::new(0),
             cluster,
         });
+        node.take_keys(&store)?;
         drop(node.publish(Node::catalog_of(&servers?, &settings)?));
         // Everything is compiled against what the servers offer: a mistake in a policy is found before anything is served.
         let inventory = node.catalog().inventory();
@@ -313,9 +364,23 @@ impl Node {
         self.stop.subscribe()
     }
 
+    /// What requests are recorded under that the gateway answers itself.
+    pub(crate) fn own_situation(&self) -> Arc<Situation> {
+        self.own_situation.load_full()
+    }
+
+    /// Takes over how incident mode stands, for the gateway's own answers and for the egress proxies.
+    pub(crate) fn take_incident(&self, state: IncidentState) {
+        let before = self.own_situation();
+        let switches = Switches::about(&before.server, &state);
+        self.own_situation.store(Arc::new(Situation { switches, ..(*before).clone() }));
+        self.shared.egress.set(state.egress_blocked.is_some());
+        self.incident.store(Arc::new(state));
+    }
+
     /// The situation of a server that was never observed.
     pub(crate) fn unobserved(&self, server: &GatewayServer) -> Situation {
-        Situation { server: server.id().clone(), ..self.own_situation.clone() }
+        Situation { server: server.id().clone(), ..(*self.own_situation()).clone() }
     }
 
     /// Who tells callers apart.
@@ -410,6 +475,8 @@ impl Node {
                 let key = node.link_key(&visit, &server);
                 let mut presented = match node.present_for_look(&visit, &server).await {
                     Ok(presented) => presented,
+                    // The caller is told when it uses the server.
+                    Err(why) if why.needs_person() => return,
                     Err(why) => {
                         let id = server.id();
                         return node.remark(&format!("`{id}`: no credential for a caller: {why}"));

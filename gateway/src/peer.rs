@@ -5,6 +5,7 @@ mod client;
 mod door;
 pub(crate) mod passport;
 mod tls;
+pub(crate) mod told;
 
 pub(crate) use client::{PeerClient, RelayFault};
 pub use door::serve_peers;

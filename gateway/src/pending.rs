@@ -79,6 +79,8 @@ struct SlotState {
     /// The task that waits. It is not here while the task runs: what happens to a request while its own task carries it is
     /// found by that task, and waking it would have it run once more for nothing.
     waits: Option<Waker>,
+    /// Whether the answer is among them, or was. The slot is there until its task has seen it.
+    is_answered: bool,
 }
 
 impl SlotState {
@@ -106,6 +108,7 @@ impl Slot {
             }
             state.waiting_bytes = bytes;
         }
+        state.is_answered |= matches!(happening, Happening::Answer(_));
         state.happened.push_back(happening);
         let waits = state.waits.take();
         drop(state);
@@ -222,11 +225,12 @@ impl Pending {
         lock(&self.slots).get(&request).cloned()
     }
 
-    /// The only request there is.
+    /// The only request that has no answer yet.
     fn only(&self) -> Option<Arc<Slot>> {
         let slots = lock(&self.slots);
-        let mut all = slots.values();
-        all.next().filter(|_| slots.len() == 1).cloned()
+        let mut waiting = slots.values().filter(|slot| !lock(&slot.state).is_answered);
+        let first = waiting.next()?;
+        waiting.next().is_none().then(|| first.clone())
     }
 
     /// A request that was decided on goes to the task that carries it. Returns it if there is none.
@@ -413,6 +417,28 @@ mod tests {
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":6,"progress":1}}"#,
         );
         assert!(slot.take().is_none(), "progress of another request");
+    }
+
+    #[test]
+    fn a_message_goes_to_the_only_request_without_an_answer_and_else_to_the_listener() {
+        let unasked = Arc::new(Mutex::new(0));
+        let heard = unasked.clone();
+        let pending = Pending::new(Box::new(move |_| *heard.lock().unwrap() += 1));
+        let log = || pending.tell(br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
+        let (first, second) = (pending.add(1, None), pending.add(2, None));
+        // It could be either one's.
+        log();
+        assert_eq!(*unasked.lock().unwrap(), 1);
+        pending.answer(b"1", &[br#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
+        log();
+        assert!(matches!(second.take(), Some(Happening::Message(_))));
+        pending.answer(b"2", &[br#"{"jsonrpc":"2.0","id":2,"result":{}}"#]);
+        log();
+        assert_eq!(*unasked.lock().unwrap(), 2);
+        for slot in [first, second] {
+            assert!(matches!(slot.take(), Some(Happening::Answer(_))));
+            assert!(slot.take().is_none());
+        }
     }
 
     #[test]

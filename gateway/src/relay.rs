@@ -4,7 +4,7 @@
 use crate::cluster::Cluster;
 use crate::front::Identified;
 use crate::greeting::Era;
-use crate::mcp::forward::cancelled;
+use crate::mcp::carry::cancelled;
 use crate::mcp::{Asked, Visit, fault};
 use crate::node::{InFlight, Node};
 use crate::peer::{RELAY_AS, RELAY_FOR, RELAY_TO, RelayFault, RelayKind, passport};
@@ -136,8 +136,11 @@ impl Node {
             return Arrival::Alone;
         }
         let relayed = parts.extensions.get::<Relayed>().map(|Relayed(kind)| *kind);
-        if matches!(relayed, Some(RelayKind::Instance | RelayKind::Receipts)) {
-            return Arrival::Final;
+        match relayed {
+            Some(
+                RelayKind::Instance | RelayKind::Receipts | RelayKind::Approvals | RelayKind::Told,
+            ) => return Arrival::Final,
+            Some(RelayKind::Session) | None => {}
         }
         let Some(passport) = passport::write(&identified.found) else { return Arrival::Final };
         let mut headers = parts.headers.clone();
@@ -345,7 +348,7 @@ impl Node {
 }
 
 /// Whether a server has a process for each caller, which one node runs.
-fn has_one_owner(visit: &Visit, server: &GatewayServer) -> bool {
+pub(crate) fn has_one_owner(visit: &Visit, server: &GatewayServer) -> bool {
     match &server.settings.reach {
         Reach::Url(_) => false,
         Reach::Command(command) => match command.instance {

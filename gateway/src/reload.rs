@@ -98,10 +98,11 @@ impl Node {
         running: &GatewaySettings,
         newer: &GatewaySettings,
     ) -> Result<Option<Authenticator>, StartError> {
-        if running.auth == newer.auth {
+        if running.auth == newer.auth && running.oauth_proxy == newer.oauth_proxy {
             return Ok(None);
         }
-        let authenticator = Authenticator::new(&newer.auth, &newer.front.public_url)?;
+        let authenticator = Authenticator::new(&newer.auth, &newer.front.public_url)?
+            .minting(self.shared.minted_tokens(newer));
         authenticator.reload_keys(&self.shared.open_store()?)?;
         Ok(Some(authenticator))
     }
@@ -165,6 +166,7 @@ fn is_same(
         **own == *settings
             && running.engine_keys(own) == newer.engine_keys(settings)
             && running.vault == newer.vault
+            && running.age == newer.age
             && running.front.limits.call_timeout_seconds == newer.front.limits.call_timeout_seconds
     })
 }

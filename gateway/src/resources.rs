@@ -2,16 +2,24 @@
 
 use crate::approvals::Approvals;
 use crate::authorizer::PolicyAuthorizer;
+use crate::identity::MintedTokens;
 use crate::node::StartError;
+use crate::rates::Rates;
 use crate::sealed::Sealer;
+use crate::sign_in::SignIns;
 use arc_swap::ArcSwap;
+use engine::anomaly::Anomalies;
 use engine::credentials::{BadVault, SecretReader, Vault};
+use engine::egress_block::EgressBlock;
 use engine::lease::Lease;
 use engine::recorder::Recorder;
+use engine::upper_tiers::UpperTiers;
 use gate::by_the_call::input::InputRulesCache;
+use sandbox::EgressSwitch;
 use settings::gateway::{GatewaySettings, VaultSettings};
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{Home, LaunchKey, Location, NodeRegistry, StoreError, Witnessed};
+use store::{Home, LaunchKey, Location, NodeRegistry, RateCounts, StoreError, Witnessed};
+use tokio::sync::watch;
 
 /// Takes a sentence for the person who runs the gateway.
 pub type Remark = dyn Fn(&str) + Send + Sync;
@@ -28,13 +36,24 @@ pub(crate) struct Shared {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) authorizer: Arc<PolicyAuthorizer>,
     pub(crate) approvals: Arc<Approvals>,
+    /// Who watches for sessions that look wrong, where rules are configured.
+    pub(crate) anomalies: Option<Arc<Anomalies>>,
+    /// Whether `incident block-egress` has closed all egress proxies.
+    pub(crate) egress: Arc<EgressBlock>,
     pub(crate) sealer: Arc<Sealer>,
+    /// What is kept of people's sign-ins.
+    pub(crate) sign_ins: Arc<SignIns>,
     /// What the definitions of all servers' tools were compiled to.
     pub(crate) input_rules: InputRulesCache,
+    pub(crate) rates: Arc<Rates>,
     pub(crate) remark: Arc<Remark>,
     /// The Vault that servers use, with the settings that it was made with.
     pub(crate) vault: Mutex<Option<(VaultSettings, Arc<Vault>)>>,
+    /// Closes the network for all confined servers. It follows `egress`.
+    pub(crate) egress_switch: EgressSwitch,
     pub(crate) runtime: tokio::runtime::Handle,
+    /// Who else is asked about changes, where the operator named them.
+    pub(crate) upper: UpperTiers,
 }
 
 impl std::fmt::Debug for Shared {
@@ -51,7 +70,8 @@ impl Shared {
 
     /// Reads secrets where these settings say. Servers with the same Vault share what signing in there gave.
     pub(crate) fn secrets(&self, settings: &GatewaySettings) -> Result<SecretReader, BadVault> {
-        let Some(wanted) = &settings.vault else { return Ok(SecretReader::default()) };
+        let reader = SecretReader::default().opening_with(settings.age.clone());
+        let Some(wanted) = &settings.vault else { return Ok(reader) };
         let mut known = self.vault.lock().unwrap_or_else(PoisonError::into_inner);
         let vault = match &*known {
             Some((settings, vault)) if settings == wanted => vault.clone(),
@@ -61,7 +81,13 @@ impl Shared {
                 vault
             }
         };
-        Ok(SecretReader::new(Some(vault)))
+        Ok(reader.with_vault(vault))
+    }
+
+    /// How tokens of the gateway's own are read, where it issues any.
+    pub(crate) fn minted_tokens(&self, settings: &GatewaySettings) -> Option<MintedTokens> {
+        let issuer = settings.oauth_proxy.as_ref()?.issuer.clone();
+        Some(MintedTokens { sealer: self.sealer.clone(), issuer })
     }
 
     /// The nodes that share the store. Fails where it is a file, which one node has alone.
@@ -73,6 +99,16 @@ impl Shared {
                     .to_owned(),
             )),
         }
+    }
+
+    /// Counts calls with the nodes that share the store, until the gateway ends.
+    pub(crate) fn share_rates(&self, stop: watch::Receiver<bool>) -> Result<(), StartError> {
+        let (Location::Postgres(address), Some(lease)) = (&self.location, &self.lease) else {
+            return Ok(());
+        };
+        let counts = RateCounts::open(&self.home, address)?;
+        let following = self.rates.follow(counts, lease.clone(), stop);
+        following.map_err(|source| StoreError::NotFollowed { source }.into())
     }
 
     /// A connection to the store of its own.

@@ -12,12 +12,14 @@ use crate::pending::Listener;
 use crate::resources::Shared;
 use crate::sessions::{PrincipalId, principal_id};
 use crate::vouching::{StartCheck, Vouching};
+use engine::confinement::Confiner;
 use engine::credentials::{Broker, CallerKey, SecretReader, Unavailable};
 use engine::decide::{Path, PreflightLimits};
 use engine::error_log::ErrorLog;
 use engine::judge::{Judge, Seen};
 use engine::origin::{Origin, Way as OriginWay};
 use engine::principal::Principal;
+use engine::recorder::Recorder;
 use engine::sentinel::Sentinel;
 use engine::server::driver::{Driver, Wake};
 use engine::server::{Server, ServerParts, ViewError};
@@ -119,6 +121,10 @@ pub(crate) struct GatewayServer {
     pub(crate) broker: Broker,
     secrets: SecretReader,
     upstream: Upstream,
+    /// What confines its processes, where they are confined.
+    confiner: Option<Arc<Confiner>>,
+    /// Is told of sessions whose servers are kept from the network.
+    recorder: Arc<Recorder>,
     driver: Sender<Wake>,
     links: Mutex<HashMap<LinkKey, LinkCell>>,
     /// The first session with a remote server, whose connections the others share.
@@ -164,9 +170,10 @@ impl GatewayServer {
         let wrong = |problem: String| ServerError::Configured { id: id.clone(), problem };
         let in_store = |source| ServerError::Store { id: id.clone(), source };
         let secrets = shared.secrets(gateway).map_err(|error| wrong(error.to_string()))?;
-        let broker =
-            configured::broker_of(&settings, &secrets).map_err(|error| wrong(error.to_string()))?;
-        let upstream = configured::upstream_of(&settings).map_err(wrong)?;
+        let broker = configured::broker_of(&settings, &secrets, shared)
+            .map_err(|error| wrong(error.to_string()))?;
+        let mut upstream = configured::upstream_of(&settings).map_err(wrong)?;
+        let confiner = configured::confiner_of(&settings, &mut upstream, shared).map_err(wrong)?;
         let file = configured::program_of(&upstream).map_err(wrong)?;
         let allowed = configured::allowlist_of(&settings).map_err(wrong)?;
         let vouching = Vouching::of(&settings, &upstream, file.as_ref())
@@ -177,7 +184,10 @@ impl GatewayServer {
         let tls_key = TlsKey::default();
         let way = file.map_or_else(|| OriginWay::Key(tls_key.clone()), OriginWay::Program);
         let origin = origin.source(way, shared.home.path().join("digests.json"));
-        let rules = configured::rules_of(gateway, &settings, &upstream, allowed.clone());
+        let mut rules =
+            configured::rules_of(gateway, &settings, &upstream, allowed.clone(), &shared.upper);
+        rules.profile.sandbox = confiner.as_ref().map(|confined| confined.outline.receipt());
+        let confiner = confiner.map(|confined| confined.confiner);
         let engine_settings = configured::engine_settings(gateway, &settings, vouching.as_ref());
         let frame_bytes = engine_settings.frame_bytes;
         let index_path = store.index_path();
@@ -192,7 +202,11 @@ impl GatewayServer {
         };
         let (driver, wakes) = channel();
         let path = Path::for_one_server(PreflightLimits::default(), allowed);
-        let path = configured::preflighted(path, &settings, &shared.input_rules);
+        let path = match &shared.anomalies {
+            Some(anomalies) => path.watched_by(anomalies.clone()),
+            None => path,
+        };
+        let path = configured::preflighted(path, &settings, shared);
         let (remark, name) = (shared.remark.clone(), id.clone());
         let engine = Server::new(ServerParts {
             settings: engine_settings,
@@ -225,6 +239,8 @@ impl GatewayServer {
             broker,
             secrets,
             upstream,
+            confiner,
+            recorder: shared.recorder.clone(),
             driver,
             links: Mutex::default(),
             remote: OnceCell::new(),
@@ -279,6 +295,7 @@ impl GatewayServer {
             children: self.children.load(Ordering::Relaxed).into(),
             calls: self.calls.load(Ordering::Relaxed) as u64,
             is_breaker_open: self.is_breaker_open(),
+            egress_blocked: self.confiner.as_ref().map_or(0, |it| it.reporter().blocked()),
         }
     }
 
@@ -384,7 +401,8 @@ impl GatewayServer {
 
     /// Ends the links of callers that were revoked since they were opened, and all of them if the server was. What a caller
     /// begins afterwards is judged again.
-    pub(crate) fn end_revoked(&self, situation: &Situation) {
+    pub(crate) fn end_revoked(self: &Arc<Self>, situation: &Situation) {
+        self.take_back(self.broker.forget_revoked(situation));
         let mut ended = Vec::new();
         lock(&self.links).retain(|_, cell| {
             let revoked = cell.get().filter(|ready| situation.revoked(&ready.principal).is_some());
@@ -395,6 +413,23 @@ impl GatewayServer {
             link.close();
             self.runtime.spawn(async move { link.end().await });
         }
+    }
+
+    /// Has tokens revoked where they were issued, beside everything else.
+    fn take_back(self: &Arc<Self>, tokens: Vec<Arc<Credential>>) {
+        if tokens.is_empty() {
+            return;
+        }
+        let server = self.clone();
+        self.runtime.spawn(async move {
+            for token in tokens {
+                if let Err(why) = server.broker.revoke(&token).await {
+                    let words =
+                        "a token that was revoked could not be taken back where it was issued";
+                    server.engine.tell(&format!("{words}: {why}"));
+                }
+            }
+        });
     }
 
     /// Ends every link that is open now. Callers that come later get new ones.

@@ -86,7 +86,12 @@ fn places(object: &[u8]) -> Vec<&[u8]> {
 
 /// The raw id of the task that an object belongs to.
 pub(crate) fn related_task(object: &[u8]) -> Option<&[u8]> {
-    member(member(member(object, "_meta")?, RELATED_TASK)?, "taskId")
+    related_task_in(member(object, "_meta")?)
+}
+
+/// The same in a `_meta`.
+pub(crate) fn related_task_in(meta: &[u8]) -> Option<&[u8]> {
+    member(member(meta, RELATED_TASK)?, "taskId")
 }
 
 /// A result about one task, under the caller's name for it. A result that names another task is not about it.

@@ -1,12 +1,14 @@
 //! What a server says to a caller without having been asked, and who is told of it.
 
 use crate::asking;
-use crate::frame::member;
 use crate::mcp::Visit;
 use crate::node::Node;
+use crate::peer::told::{Told, updated_uri};
 use crate::pending::{Listener, Unasked};
+use crate::relay::has_one_owner;
 use crate::server::GatewayServer;
 use crate::sessions::PrincipalId;
+use bytes::Bytes;
 use contract::surface::EntryType;
 use engine::call::{Call, Subject, Target};
 use engine::decide::{Authorization, Authorizer};
@@ -20,6 +22,8 @@ struct Hearer {
     principal_id: PrincipalId,
     session: Option<u64>,
     server: ServerId,
+    /// Whether this is the only node that hears it, so that the others have to be told.
+    is_only_here: bool,
 }
 
 impl Node {
@@ -35,6 +39,7 @@ impl Node {
             principal_id: visit.principal_id,
             session: visit.session.as_ref().map(|session| session.number),
             server: server.id().clone(),
+            is_only_here: has_one_owner(visit, server),
         };
         Box::new(move |unasked: &Unasked<'_>| {
             let Some(node) = node.upgrade() else { return };
@@ -62,6 +67,7 @@ impl Node {
             (None, _) => {
                 let (principal, server) = (&hearer.principal_id, &hearer.server);
                 self.sessions.tell_caller(principal, server, &passed.message);
+                self.tell_nodes(hearer, &passed.message);
             }
         }
     }
@@ -69,16 +75,20 @@ impl Node {
     /// A resource changed. Whoever may not read it does not learn that.
     fn tell_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
         let Hearer { principal, principal_id, server, .. } = hearer;
-        let params = member(unasked.bytes, "params").unwrap_or_default();
-        let uri = member(params, "uri");
-        let uri = uri.and_then(|raw| serde_json::from_slice::<String>(raw).ok());
-        let Some(uri) = uri else { return };
+        let Some(uri) = updated_uri(unasked.bytes) else { return };
         let target = Target { entry_type: EntryType::Resource, key: &uri };
         let call = Call::about(Subject::Entry(target));
         let authorization = self.shared.authorizer.authorize(principal, server, &call);
         if let Authorization::Permit { .. } = authorization {
             self.sessions.tell_caller(principal_id, server, unasked.bytes);
             self.sessions.tell_updated(principal_id, server, &uri);
+            self.tell_nodes(hearer, unasked.bytes);
         }
+    }
+
+    fn tell_nodes(&self, hearer: &Hearer, message: &[u8]) {
+        let Some(cluster) = self.cluster.as_ref().filter(|_| hearer.is_only_here) else { return };
+        let (principal, server) = (hearer.principal_id, hearer.server.clone());
+        cluster.tell_nodes(Told { principal, server, message: Bytes::copy_from_slice(message) });
     }
 }

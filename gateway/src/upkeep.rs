@@ -23,6 +23,7 @@ const KEY_SETS: Duration = Duration::from_secs(300);
 impl Node {
     pub(crate) fn start_upkeep(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
         self.follow_store(store)?;
+        self.shared.share_rates(self.stopping())?;
         self.start_rechecks();
         self.every(SWEEP, |node| async move {
             node.catalog().servers.values().for_each(|known| known.server.sweep());
@@ -69,6 +70,7 @@ impl Node {
         std::thread::Builder::new()
             .name("catalog".to_owned())
             .spawn(move || {
+                let mut store = store;
                 // The first look finds what changed between the start and now.
                 let (mut version, mut has_keys) = (None, true);
                 loop {
@@ -91,6 +93,15 @@ impl Node {
                         // Without the keys it has to be looked again, although nothing changes meanwhile.
                         version = now.filter(|_| has_keys);
                         node.refresh();
+                        node.end_revoked_sign_ins();
+                        node.catalog()
+                            .servers
+                            .values()
+                            .for_each(|known| known.server.broker.forget_people());
+                        // A store that does not answer now is asked again with its next change, or when the call has
+                        // waited for long enough.
+                        let _ = node.shared.approvals.catch_up();
+                        node.report_drill(&mut store);
                     }
                 }
             })
@@ -101,6 +112,10 @@ impl Node {
     /// Takes over the static keys, and has open streams look whether theirs still counts.
     pub(crate) fn take_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
         let taken = self.authenticator().reload_keys(store);
+        // Also where the keys cannot be read: a state in doubt is an incident that is on.
+        if let Ok(state) = store.incident() {
+            self.take_incident(state);
+        }
         self.keys_changed.send_modify(|count| *count = count.wrapping_add(1));
         taken
     }

@@ -19,6 +19,8 @@ mod credentials;
 mod drift;
 #[path = "front/hostile.rs"]
 mod hostile;
+#[path = "front/incident.rs"]
+mod incident;
 #[path = "front/load.rs"]
 mod load;
 #[path = "front/nodes.rs"]
@@ -31,6 +33,8 @@ mod profile;
 mod resumption;
 #[path = "front/scopes.rs"]
 mod scopes;
+#[path = "front/sign_in.rs"]
+mod sign_in;
 #[path = "front/stage.rs"]
 mod stage;
 #[path = "front/tasks.rs"]
@@ -39,3 +43,5 @@ mod tasks;
 mod token_attacks;
 #[path = "front/traces.rs"]
 mod traces;
+#[path = "front/webhook.rs"]
+mod webhook;

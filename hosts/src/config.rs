@@ -224,6 +224,7 @@ impl Config {
             program: "",
             home: None,
             own_home: None,
+            sandbox: None,
             taken: Some(&self.taken),
         }
     }

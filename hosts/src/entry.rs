@@ -346,8 +346,13 @@ impl Remote<'_> {
         if parts.ends_like_events() && self.kind.is_none() {
             return Some(Reason::OldTransport);
         }
+        (!self.has_credentials() && !parts.is_loopback() && !is_open).then_some(Reason::SignIn)
+    }
+
+    /// Whether the entry has anything that may be a credential.
+    pub(crate) fn has_credentials(&self) -> bool {
         let has_headers = self.headers.is_some_and(|(_, map)| !map.members.is_empty());
-        let has_credentials = has_headers || self.bearer.is_some() || parts.has_credentials;
-        (!has_credentials && !parts.is_loopback() && !is_open).then_some(Reason::SignIn)
+        let in_address = Parts::of(self.url).is_some_and(|parts| parts.has_credentials);
+        has_headers || self.bearer.is_some() || in_address
     }
 }

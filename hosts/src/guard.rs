@@ -20,8 +20,20 @@ const OPTIONS: &[&str] = &[
     "--flavor",
     "--url",
     "--header",
+    "--sandbox",
+    "--workspace",
+    "--net-allow",
+    "--pass-env",
+    "--client-id",
+    "--client-secret",
+    "--issuer",
+    "--callback-port",
 ];
+/// What may stand behind `--sandbox`, which may also stand alone.
+const SANDBOX_PROFILES: [&str; 3] = ["isolated", "workspace", "read-only"];
 const SWITCHES: &[&str] = &["--allow-private", "--json", "--quiet", "-q", "--verbose", "-v"];
+/// Has the gate sign in to a remote server.
+pub const SIGN_IN_SWITCH: &str = "--sign-in";
 
 /// Variables that the gate reads, or that the system reads when it starts the gate.
 const OWN_VARIABLES: &[&str] = &[
@@ -47,9 +59,47 @@ pub fn is_own_variable(name: &str) -> bool {
     OWN_VARIABLES.contains(&upper.as_str()) || upper.starts_with("HOLDPOINT_") && !is_address
 }
 
+/// A program that fetches a package and starts its command.
+struct Fetcher {
+    program: &'static str,
+    /// What comes first behind the program.
+    words: &'static [&'static str],
+    switches: &'static [&'static str],
+    /// Options that name the package.
+    packages: &'static [&'static str],
+}
+
+/// What a person may start our package by. Options that are not listed may fetch it from elsewhere, so an entry that has one
+/// is not recognized.
+const FETCHERS: [Fetcher; 5] = [
+    Fetcher {
+        program: "npx",
+        words: &[],
+        switches: &["-y", "--yes", "-q", "--quiet", "--prefer-offline", "--offline", "--"],
+        packages: &["-p", "--package"],
+    },
+    Fetcher {
+        program: "bunx",
+        words: &[],
+        switches: &["--bun", "--silent"],
+        packages: &["-p", "--package"],
+    },
+    Fetcher { program: "pnpm", words: &["dlx"], switches: &["--silent"], packages: &["--package"] },
+    Fetcher { program: "uvx", words: &[], switches: UV_SWITCHES, packages: &["--from"] },
+    Fetcher {
+        program: "uv",
+        words: &["tool", "run"],
+        switches: UV_SWITCHES,
+        packages: &["--from"],
+    },
+];
+const UV_SWITCHES: &[&str] = &["-q", "--quiet", "--offline", "--isolated"];
+
 /// A command that is ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Guarded {
+    /// A package manager starts it, from what it fetched.
+    pub(crate) is_fetched: bool,
     /// The id that was written down; a person may have left it to us.
     pub(crate) server: Option<String>,
     /// What else it says of how the gate behaves: options of `run` with their values.
@@ -72,11 +122,12 @@ pub(crate) enum Behind {
 ///
 /// The id is one word with its option: a host may strike each argument of an entry out of the errors that it shows, as
 /// if it were a secret, and a refusal says which server a person has to look at.
-pub(crate) fn opening(server: &str, home: Option<&str>) -> Vec<String> {
+pub(crate) fn opening(server: &str, home: Option<&str>, sandbox: Option<&str>) -> Vec<String> {
     let mut words = vec!["run".to_owned(), format!("--server={server}")];
     if let Some(home) = home {
         words.extend(["--home".to_owned(), home.to_owned()]);
     }
+    words.extend(sandbox.map(|profile| format!("--sandbox={profile}")));
     words
 }
 
@@ -88,10 +139,9 @@ pub(crate) fn is_program(command: &str) -> bool {
 
 /// Reads the words of an entry. A word that is no text ends what can be read of it.
 pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded> {
-    let mut words = arguments.iter().enumerate();
-    if !is_program(command) {
-        return None;
-    }
+    let is_fetched = !is_program(command);
+    let first = if is_fetched { fetched(command, arguments)? } else { 0 };
+    let mut words = arguments.iter().enumerate().skip(first);
     let mut is_run = false;
     let (mut server, mut url, mut headers) = (None, None, Vec::new());
     let mut options = Vec::new();
@@ -104,12 +154,26 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
         if word == "--" && is_run {
             let is_there = arguments.get(at + 1).is_some();
             return (url.is_none() && is_there).then_some(Guarded {
+                is_fetched,
                 server,
                 options,
                 behind: Behind::Program(at + 1),
             });
         }
         if SWITCHES.contains(&word) {
+            continue;
+        }
+        if word == SIGN_IN_SWITCH {
+            options.push((word.to_owned(), String::new()));
+            continue;
+        }
+        if word == "--sandbox" {
+            let next = arguments.get(at + 1).copied().flatten();
+            let profile = next.filter(|next| SANDBOX_PROFILES.contains(next));
+            if profile.is_some() {
+                words.next();
+            }
+            options.push((word.to_owned(), profile.unwrap_or_default().to_owned()));
             continue;
         }
         let (name, value) = match word.split_once('=') {
@@ -128,7 +192,42 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
         }
     }
     let url = url.filter(|_| is_run)?;
-    Some(Guarded { server, options, behind: Behind::Address { url, headers } })
+    Some(Guarded { is_fetched, server, options, behind: Behind::Address { url, headers } })
+}
+
+/// Where our own arguments begin, if a package manager starts our command from our package.
+fn fetched(command: &str, arguments: &[Option<&str>]) -> Option<usize> {
+    let name = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
+    let name = [".exe", ".cmd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let has_words = |fetcher: &&Fetcher| {
+        let mut given = arguments.iter();
+        fetcher.words.iter().all(|word| given.next() == Some(&Some(*word)))
+    };
+    let fetcher = FETCHERS.iter().filter(|fetcher| fetcher.program == name).find(has_words)?;
+    let mut words = arguments.iter().enumerate().skip(fetcher.words.len());
+    while let Some((at, word)) = words.next() {
+        let word = (*word)?;
+        if fetcher.switches.contains(&word) {
+            continue;
+        }
+        let package = match word.split_once('=') {
+            Some((name, package)) if fetcher.packages.contains(&name) => Some(package),
+            _ if fetcher.packages.contains(&word) => Some((*words.next()?.1)?),
+            _ => None,
+        };
+        match package {
+            Some(package) if is_package(package) => {}
+            Some(_) => return None,
+            None => return is_package(word).then_some(at + 1),
+        }
+    }
+    None
+}
+
+/// Whether a word names our package, in any version.
+fn is_package(word: &str) -> bool {
+    let version = word.strip_prefix(PROGRAM);
+    version.is_some_and(|version| version.is_empty() || version.starts_with(['@', '=']))
 }
 
 /// The variables for headers of these names, each with a name of its own.

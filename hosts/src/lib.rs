@@ -29,7 +29,7 @@ pub use config::{
 };
 pub use document::{MAX_DEPTH, Syntax, SyntaxError};
 pub use entry::Reason;
-pub use guard::is_own_variable;
+pub use guard::{SIGN_IN_SWITCH, is_own_variable};
 pub use identity::MAX_ID;
 pub use journal::{JournalError, redact_journal};
 pub use launches::{FoundLaunch, FoundReach, GuardedLaunch};

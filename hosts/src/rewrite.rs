@@ -8,13 +8,13 @@ mod ownership;
 
 use crate::document::{Map, Node, Syntax, SyntaxError, Value, parse};
 use crate::edit::Editor;
-use crate::entry::{self, Entry, GATEWAY_NAME, Launch, Reason, launch};
+use crate::entry::{self, Entry, GATEWAY_NAME, Launch, Reason, Remote, launch};
 use crate::guard::{self, Behind, Guarded, is_program};
 use crate::identity::server_id;
 use crate::inverse::Inverse;
 use crate::launches::{FoundLaunch, GuardedLaunch};
 use crate::place::{PlaceError, Step, entries};
-use crate::table::Host;
+use crate::table::{Host, Shape};
 use crate::unwire;
 use crate::wire::{self, Gate, Kept};
 pub use gateway::{GatewayEntry, GatewayError, GatewayKey, add_gateway};
@@ -48,6 +48,8 @@ pub struct Manner<'m> {
     pub home: Option<&'m str>,
     /// The home, also where it is the usual one: written where an entry's own variables would lead elsewhere.
     pub own_home: Option<&'m str>,
+    /// The profile that programs are confined by, where they are.
+    pub sandbox: Option<&'m str>,
     /// Ids that servers of other files have: no other server gets one of those either.
     pub taken: Option<&'m BTreeSet<String>>,
 }
@@ -59,6 +61,8 @@ pub struct Choice {
     pub servers: Vec<String>,
     /// Remote servers without credentials need no sign-in: a person said so.
     pub is_open: bool,
+    /// The gate signs in to remote servers without credentials, in place of the host: a person said so.
+    pub signs_in: bool,
     /// Entries whose program is gone are pointed to ours.
     pub gone: BTreeSet<String>,
     /// Points hosts at this gateway instead of putting a gate in front of their servers.
@@ -68,6 +72,18 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// Whether the gate signs in to a server. One on this machine has to be named: few of those ask for it.
+    fn signs_in_to(&self, remote: &Remote<'_>, shape: &Shape) -> bool {
+        let is_named = !self.servers.is_empty();
+        let needs = remote.obstacle(shape, false) == Some(Reason::SignIn);
+        self.signs_in && (needs || is_named && !remote.has_credentials())
+    }
+
+    /// Whether remote servers without credentials are taken.
+    fn lifts_sign_in(&self) -> bool {
+        self.is_open || self.signs_in
+    }
+
     /// Whether a gate is to be taken away. One that `wire` did not put in has to be named.
     fn takes_back(&self, server: &Server, is_ours: bool) -> bool {
         self.takes(server) && (is_ours || self.by_hand || !self.servers.is_empty())
@@ -109,6 +125,8 @@ pub enum WiringState {
     Wired {
         /// The command of the entry.
         program: String,
+        /// The command is a package manager's, which fetches the gate and starts it.
+        is_fetched: bool,
         /// Whether the id is written down; where a person wired it, it may not be.
         has_id: bool,
         /// What the entry says of how its gate behaves: options of `run` with their values, in their order.
@@ -207,11 +225,19 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
         }
         Ok(Launch::Program(program)) => match program.guarded() {
             Some(guarded) => {
-                let Guarded { server, options, .. } = guarded;
+                let Guarded { server, options, is_fetched, .. } = guarded;
                 let (program, has_id) = (program.name().to_owned(), server.is_some());
                 let variables = own_variables(entry, manner);
                 let env_file = entry::env_file(entry).map(str::to_owned);
-                (server, WiringState::Wired { program, has_id, options, variables, env_file })
+                let wired = WiringState::Wired {
+                    program,
+                    is_fetched,
+                    has_id,
+                    options,
+                    variables,
+                    env_file,
+                };
+                (server, wired)
             }
             // Some other command of ours is not to be wrapped in one more.
             None if is_program(program.name()) => (None, WiringState::Unguarded(Reason::Shape)),
@@ -269,14 +295,18 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
     let shape = manner.host.shape;
     let mut editor = Editor::new(body, manner.syntax);
     let (mut changed, mut wirings, mut parts) = (Vec::new(), Vec::new(), Vec::new());
-    for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
+    for (entry, server) in found.iter().zip(described(&found, manner, choice.lifts_sign_in())) {
         if !choice.takes(&server) {
             continue;
         }
         let home = manner.home.or(manner.own_home.filter(|_| leads_elsewhere(entry, manner)));
-        let gate = Gate { program: manner.program, home };
         let begun = editor.count();
         let launch = launch(entry, shape);
+        let signs_in = match &launch {
+            Ok(Launch::Remote(remote)) => choice.signs_in_to(remote, shape),
+            Ok(Launch::Program(_)) | Err(_) => false,
+        };
+        let gate = Gate { program: manner.program, home, sandbox: manner.sandbox, signs_in };
         let kept = match (&server.state, &launch) {
             (WiringState::Unwired, Ok(Launch::Program(program))) => {
                 Some(wire::program(&mut editor, program, gate, shape, &server.id))
@@ -544,7 +574,7 @@ fn unwire_chosen(
     let mut editor = Editor::new(body, manner.syntax);
     let (mut changed, mut parts) = (Vec::new(), Vec::new());
     let ownership = Ownership::new(wirings, &found, shape);
-    for (entry, server) in found.iter().zip(described(&found, manner, choice.is_open)) {
+    for (entry, server) in found.iter().zip(described(&found, manner, choice.lifts_sign_in())) {
         let Ok(Launch::Program(program)) = launch(entry, shape) else { continue };
         let Some(guarded) = program.guarded() else { continue };
         let is_ours = ownership.is_ours(entry, &guarded);

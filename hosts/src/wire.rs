@@ -132,6 +132,9 @@ pub(crate) struct Gate<'g> {
     pub(crate) program: &'g str,
     /// The home, where it is not the usual one.
     pub(crate) home: Option<&'g str>,
+    pub(crate) sandbox: Option<&'g str>,
+    /// It signs in to the server.
+    pub(crate) signs_in: bool,
 }
 
 /// Puts the gate in front of a program.
@@ -142,7 +145,7 @@ pub(crate) fn program(
     shape: &Shape,
     id: &str,
 ) -> Kept {
-    let mut words = guard::opening(id, gate.home);
+    let mut words = guard::opening(id, gate.home, gate.sandbox);
     words.push("--".to_owned());
     match &launch.form {
         Form::OneList { list, .. } => {
@@ -198,11 +201,14 @@ pub(crate) fn remote(
     let place = spelled.find(launch.url).filter(|_| is_plain(launch.url));
     let is_hidden =
         !parts.as_ref().is_some_and(is_open) || has_variables(launch.url) || place.is_none();
-    let mut words = guard::opening(id, gate.home);
+    let mut words = guard::opening(id, gate.home, None);
     words.push("--url".to_owned());
     words.push(if is_hidden { format!("env:{ADDRESS_VARIABLE}") } else { launch.url.to_owned() });
     if parts.is_some_and(|parts| parts.is_nearby()) {
         words.push("--allow-private".to_owned());
+    }
+    if gate.signs_in {
+        words.push(guard::SIGN_IN_SWITCH.to_owned());
     }
     if let Some((member, headers)) = launch.headers {
         rename_headers(editor, member, headers, shape, &mut words, &mut kept);

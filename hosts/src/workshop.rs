@@ -22,6 +22,7 @@ pub struct Workshop {
     program: String,
     home: Option<String>,
     own_home: Option<String>,
+    sandbox: Option<String>,
     journal: Journal,
     /// The folders where a program is looked for that is named without one.
     search: Option<OsString>,
@@ -105,13 +106,19 @@ impl Workshop {
         }
         // The journal lies in the home.
         let own_home = journal.parent().and_then(Path::to_str).map(str::to_owned);
-        Ok(Workshop { program, home, own_home, journal: Journal::new(journal), search: None })
+        let journal = Journal::new(journal);
+        Ok(Workshop { program, home, own_home, sandbox: None, journal, search: None })
     }
 
     /// Looks for programs that are named without a folder in these, as `PATH` lists them. Without it they are taken to be
     /// there.
     pub fn searching(self, folders: Option<OsString>) -> Workshop {
         Workshop { search: folders, ..self }
+    }
+
+    /// Has the programs that are wired started confined, by this profile.
+    pub fn confining(self, profile: Option<&str>) -> Workshop {
+        Workshop { sandbox: profile.map(str::to_owned), ..self }
     }
 
     /// The file whose name is in the journal, whatever link leads to it.
@@ -297,14 +304,18 @@ impl Workshop {
 
     fn manner<'m>(&'m self, config: &'m Config) -> Manner<'m> {
         let (home, own_home) = (self.home.as_deref(), self.own_home.as_deref());
-        Manner { program: &self.program, home, own_home, ..config.manner() }
+        let sandbox = self.sandbox.as_deref();
+        Manner { program: &self.program, home, own_home, sandbox, ..config.manner() }
     }
 
     /// The programs of wired entries that are not there any more.
     fn gone(&self, servers: &[Server]) -> BTreeSet<String> {
         let programs = servers.iter().filter_map(|server| match &server.state {
-            WiringState::Wired { program, .. } => Some(program),
-            WiringState::Unwired | WiringState::Gateway { .. } | WiringState::Unguarded(_) => None,
+            WiringState::Wired { program, is_fetched: false, .. } => Some(program),
+            WiringState::Wired { .. }
+            | WiringState::Unwired
+            | WiringState::Gateway { .. }
+            | WiringState::Unguarded(_) => None,
         });
         programs.filter(|program| self.is_gone(Path::new(program))).cloned().collect()
     }

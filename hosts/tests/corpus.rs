@@ -48,6 +48,7 @@ fn samples() -> Vec<Sample> {
                 program: PROGRAM,
                 home: None,
                 own_home: None,
+                sandbox: None,
                 taken: None,
             };
             Sample { name, bytes: fs::read(path).unwrap(), manner }

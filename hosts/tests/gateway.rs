@@ -44,6 +44,7 @@ fn samples() -> Vec<(String, String, Manner<'static>)> {
                 program: "/usr/local/bin/holdpoint",
                 home: None,
                 own_home: None,
+                sandbox: None,
                 taken: None,
             };
             rewrite::servers(&text, &manner).is_ok().then_some((name, text, manner))

@@ -138,6 +138,7 @@ fn there_and_back(name: &str, text: &str, choice: &Choice) {
         program: "/bin/holdpoint",
         home: None,
         own_home: None,
+        sandbox: None,
         taken: None,
     };
     let Ok(before) = rewrite::servers(text, &manner) else {

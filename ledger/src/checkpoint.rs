@@ -29,15 +29,20 @@ pub enum CheckpointError {
     Size,
     #[error("the root is not a hash in base64")]
     Root,
-    #[error("it is signed by `{signer}` and is not about one of its chains")]
+    #[error("it is signed by `{signer}` and is not about a chain or log of that key")]
     Origin { signer: String },
 }
 
 impl Checkpoint {
     /// Signs with a newline behind each line; the origin has to be one of the key's own.
     pub fn sign(&self, key: &SigningKey) -> String {
+        note::sign(&self.text(), key)
+    }
+
+    /// What is signed.
+    pub fn text(&self) -> String {
         let Checkpoint { origin, size, root } = self;
-        note::sign(&format!("{origin}\n{size}\n{}\n", root.base64()), key)
+        format!("{origin}\n{size}\n{}\n", root.base64())
     }
 
     /// Reads and verifies a checkpoint. Lines after the root are signed with the rest and mean nothing here.
@@ -50,6 +55,27 @@ impl Checkpoint {
             return Err(CheckpointError::NotOne);
         }
         let (body, signer) = note::open(text, keys)?;
+        let checkpoint = Checkpoint::read(body)?;
+        let is_own = checkpoint
+            .chain()
+            .is_some_and(|chain| self::origin(signer.name(), &chain) == checkpoint.origin);
+        let foreign = || CheckpointError::Origin { signer: signer.name().to_owned() };
+        is_own.then_some(checkpoint).ok_or_else(foreign)
+    }
+
+    /// Reads a checkpoint of a log whose key has the name of its origin, as c2sp.org/tlog-checkpoint recommends.
+    pub fn open_log(text: &str, keys: &Keyring) -> Result<Checkpoint, CheckpointError> {
+        if text.len() <= note::MAX_NOTE_BYTES && text.matches("\n\n").count() > 1 {
+            return Err(CheckpointError::NotOne);
+        }
+        let (body, signer) = note::open(text, keys)?;
+        let checkpoint = Checkpoint::read(body)?;
+        let foreign = || CheckpointError::Origin { signer: signer.name().to_owned() };
+        (checkpoint.origin == signer.name()).then_some(checkpoint).ok_or_else(foreign)
+    }
+
+    /// Reads what [`Checkpoint::text`] writes. The signature is not checked here.
+    pub fn read(body: &str) -> Result<Checkpoint, CheckpointError> {
         if body.lines().any(str::is_empty) {
             return Err(CheckpointError::Lines);
         }
@@ -60,12 +86,7 @@ impl Checkpoint {
         };
         let size = parse_size(size).ok_or(CheckpointError::Size)?;
         let root = NodeHash::from_base64(root).map_err(|_| CheckpointError::Root)?;
-        let checkpoint = Checkpoint { origin: origin.to_owned(), size, root };
-        let is_own = checkpoint
-            .chain()
-            .is_some_and(|chain| self::origin(signer.name(), &chain) == checkpoint.origin);
-        let foreign = || CheckpointError::Origin { signer: signer.name().to_owned() };
-        is_own.then_some(checkpoint).ok_or_else(foreign)
+        Ok(Checkpoint { origin: origin.to_owned(), size, root })
     }
 
     /// The chain that the origin names.
@@ -107,7 +128,7 @@ fn note_length(text: &str) -> usize {
 }
 
 /// A decimal number, spelled in the one way that counts.
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
+pub fn parse_size(text: &str) -> Option<u64> {
     let size: u64 = text.parse().ok()?;
     (size <= MAX_SIZE && size.to_string() == text).then_some(size)
 }

@@ -16,6 +16,7 @@ pub(crate) fn encode<const BYTES: usize, const DIGITS: usize>(bytes: &[u8; BYTES
     digits
 }
 
+#[inline]
 fn digit(value: u8) -> u8 {
     if value < 10 { b'0' + value } else { b'a' + (value - 10) }
 }

@@ -104,7 +104,7 @@ pub fn encode(
 pub struct Encoder {
     bytes: Vec<u8>,
     outline: Outline,
-    beginning: Beginning,
+    beginnings: Beginnings,
     moments: Moments,
 }
 
@@ -133,7 +133,7 @@ impl Encoder {
         if longest > MAX_LINE_BYTES {
             return Err(EncodeError::TooLong(longest));
         }
-        let (state, hashed) = self.beginning.hash(out, gaps);
+        let (state, hashed) = self.beginnings.hash(out, gaps);
         let is_outcome = matches!(record, Record::Outcome(_));
         self.outline = Outline { ts: record.ts(), is_outcome, gaps, state, hashed };
         Ok(Draft { bytes: &self.bytes, outline: &self.outline })
@@ -259,15 +259,23 @@ fn hash_without(bytes: &[u8], start: usize, cut_from: usize, cut_to: usize) -> L
     LineHash(state.finalize().into())
 }
 
-/// What the line before began with, and the hash over that. Decisions on one tool begin alike, with the hashes of its
+/// What the lines before began with, and the hashes over that. Decisions on one tool begin alike, with the hashes of its
 /// contract: that is a third of the line, and hashing it costs more than seeing that it is the same.
 #[derive(Debug, Default)]
+struct Beginnings {
+    /// Each has one place, by [`Beginnings::place`]. Made with the first of them.
+    known: Vec<Beginning>,
+}
+
+#[derive(Debug, Clone, Default)]
 struct Beginning {
     bytes: Vec<u8>,
     state: Sha256,
 }
 
-impl Beginning {
+impl Beginnings {
+    /// Some dozen tools may be called in turn.
+    const PLACES: usize = 64;
     /// A beginning ends where the hash function's block does, and before what differs from call to call.
     const BLOCK: usize = 64;
     const DIFFERING: usize = 24;
@@ -282,17 +290,31 @@ impl Beginning {
             .filter(|alike| (1..=Self::MAX_BYTES).contains(alike));
         let mut state = match alike.and_then(|alike| draft.get(..alike)) {
             None => Sha256::new(),
-            Some(beginning) => {
-                if beginning != self.bytes {
-                    self.state = Sha256::new_with_prefix(beginning);
-                    self.bytes.clear();
-                    self.bytes.extend_from_slice(beginning);
-                }
-                self.state.clone()
-            }
+            Some(beginning) => self.known(beginning),
         };
         state.update(draft.get(alike.unwrap_or(0)..hashed).unwrap_or_default());
         (state, hashed)
+    }
+
+    /// The hash over a beginning, which is remembered in the place of the one that was there before.
+    fn known(&mut self, beginning: &[u8]) -> Sha256 {
+        self.known.resize(Self::PLACES, Beginning::default());
+        let Some(known) = self.known.get_mut(Self::place(beginning)) else {
+            return Sha256::new_with_prefix(beginning);
+        };
+        if beginning != known.bytes {
+            known.state = Sha256::new_with_prefix(beginning);
+            known.bytes.clear();
+            known.bytes.extend_from_slice(beginning);
+        }
+        known.state.clone()
+    }
+
+    /// Any mixture of all bytes will do: what is found there is compared.
+    fn place(beginning: &[u8]) -> usize {
+        let words = beginning.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let mixed = words.fold(0, u64::wrapping_add).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize % Self::PLACES
     }
 }
 

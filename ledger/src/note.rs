@@ -6,6 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+pub mod cosignature;
 mod key;
 
 pub use key::{BadKey, BadKeyring, Keyring, MAX_KEYS, MAX_NAME_BYTES, SigningKey, VerifyingKey};
@@ -81,7 +82,7 @@ pub fn open<'t, 'k>(
 }
 
 /// The text with its newline, and all signature lines: the last empty line is between them.
-fn split(note: &str) -> Option<(&str, &str)> {
+pub fn split(note: &str) -> Option<(&str, &str)> {
     let (text, signatures) = note.split_at_checked(note.rfind("\n\n")? + 1)?;
     let signatures = signatures.strip_prefix('\n')?;
     signatures.ends_with('\n').then_some((text, signatures))

@@ -188,7 +188,17 @@ pub enum TokenMode {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Sandbox {
     pub fs_policy: FsPolicy,
+    pub level: SandboxLevel,
     pub net_policy: NetPolicy,
+}
+
+/// How well a server is confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxLevel {
+    Full,
+    Partial,
+    None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

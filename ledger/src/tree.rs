@@ -83,6 +83,11 @@ pub fn leaf(line_hash: &[u8; 32]) -> NodeHash {
     NodeHash(Sha256::digest(bytes).into())
 }
 
+/// The leaf of an entry of any length.
+pub fn leaf_of_entry(entry: &[u8]) -> NodeHash {
+    NodeHash(Sha256::new_with_prefix([0]).chain_update(entry).finalize().into())
+}
+
 /// The node over two others.
 pub fn parent(left: NodeHash, right: NodeHash) -> NodeHash {
     let mut bytes = [1; 65];

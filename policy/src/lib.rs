@@ -3,6 +3,7 @@
 //! Pure: it reads no file and no clock. Everything it decides on is an argument.
 #![forbid(unsafe_code)]
 
+pub mod anomaly;
 mod cache;
 mod caller;
 mod class;

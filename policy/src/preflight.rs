@@ -11,7 +11,8 @@ mod url;
 pub use path::{BadWorkspace, MAX_PATH_BYTES, PathFault, Workspace};
 pub use places::{ArgumentPlace, BadPlace, CheckText};
 pub use rate::{
-    BadRate, MAX_BUCKETS, Quota, Rate, RateDecision, RateKey, RateLimiter, RateScope, Throttle,
+    BadRate, MAX_BUCKETS, Quota, Rate, RateDecision, RateKey, RateLimiter, RateScope, SharedBucket,
+    SharedCount, Throttle, UnreportedCalls,
 };
 pub use sizes::{SizeLimits, TooBig};
 pub use url::{AllowedHost, BadAllowedHost, MAX_URL_BYTES, UrlFault, check_url};

@@ -1,7 +1,8 @@
 //! Reading the file, and what counts for one server.
 
 use crate::error::{ConfigurationError, at_line, explain};
-use crate::keys::{Approve, Export, Keys, Receipts};
+use crate::keys::{Anomaly, Approve, Behavior, Export, Keys, Receipts};
+use crate::network::{JudgeKeys, Network};
 use gate::server::ServerId;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ impl Configuration {
             serde_path_to_error::deserialize(document).map_err(|error| explain(text, &error))?;
         check_general(&keys)?;
         check_preflight(&keys, "")?;
+        check_sandbox(&keys, "")?;
         let mut servers = BTreeMap::new();
         for (id, own) in &keys.server {
             check_own(id, own)?;
@@ -56,6 +58,7 @@ impl Configuration {
                 ));
             }
             check_preflight(&merged, &format!("server.{id}."))?;
+            check_sandbox(&merged, &format!("server.{id}."))?;
             servers.insert(id.clone(), merged);
         }
         Ok(Configuration { general: keys, servers })
@@ -102,6 +105,22 @@ fn check_general(keys: &Keys) -> Result<(), String> {
     if keys.approval.tools.is_some() {
         return Err("`approval.tools` is about one server: write it under `server.ID`".to_owned());
     }
+    if keys.behavior != Behavior::default() {
+        return Err("`behavior` is about one server: write it under `server.ID`".to_owned());
+    }
+    if keys.risk.is_some() || !keys.tool_risk.is_empty() {
+        let key = if keys.risk.is_some() { "risk" } else { "tool_risk" };
+        return Err(format!("`{key}` is about one server: write it under `server.ID`"));
+    }
+    if let Some(why) = keys.anomaly.mistake() {
+        return Err(format!("`anomaly.throttle_to`: {why}"));
+    }
+    if let Some((key, why)) = keys.network.mistake() {
+        return Err(format!("`network.{key}`: {why}"));
+    }
+    if let Some((key, why)) = keys.judge.mistake() {
+        return Err(format!("`judge.{key}`: {why}"));
+    }
     for (header, secret) in keys.export.otlp_headers.iter().flatten() {
         let wrong = |error| format!("`export.otlp_headers.{header}`: {error}");
         secret.check_readable().map_err(wrong)?;
@@ -116,6 +135,13 @@ fn check_preflight(keys: &Keys, above: &str) -> Result<(), String> {
     }
 }
 
+fn check_sandbox(keys: &Keys, above: &str) -> Result<(), String> {
+    match keys.sandbox.mistake() {
+        Some((key, why)) => Err(format!("`{above}sandbox.{key}`: {why}")),
+        None => Ok(()),
+    }
+}
+
 /// Refuses for one server what concerns all of them.
 fn check_own(id: &ServerId, own: &Keys) -> Result<(), String> {
     let of_all = [
@@ -124,6 +150,9 @@ fn check_own(id: &ServerId, own: &Keys) -> Result<(), String> {
             own.approve != Approve::default(),
             "who may approve is the same for all servers",
         ),
+        ("anomaly", own.anomaly != Anomaly::default(), "sessions are watched over all servers"),
+        ("network", own.network != Network::default(), "all servers share one directory"),
+        ("judge", own.judge != JudgeKeys::default(), "all servers share one model"),
         ("store", own.store.is_some(), "all servers are in one store"),
         (
             "receipts",

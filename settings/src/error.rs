@@ -91,7 +91,7 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
         let page = std::fs::read_to_string(page).unwrap();
         let known = super::known_keys(&super::Keys::default());
-        assert_eq!(known.len(), 53, "{known:?}");
+        assert_eq!(known.len(), 92, "{known:?}");
         for key in known.iter().filter(|key| *key != "server") {
             assert!(page.contains(&format!("`{key}`")), "docs/configuration.md lacks `{key}`");
         }

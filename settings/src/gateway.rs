@@ -5,18 +5,23 @@ mod change;
 mod front;
 mod issuer;
 mod mistake;
+mod oauth_proxy;
 mod peers;
+mod redirect_uri;
 mod server;
 mod starter;
 mod tables;
 mod toolset;
 mod vault;
 mod web_url;
+mod webhook;
 
 use crate::MAX_CONFIGURATION_BYTES;
 use crate::keys::{
-    Admission, DriftScope, Export, FirstUsePolicy, Guard, Keys, Origin, Receipts, Relist, Shield,
+    Admission, Anomaly, DriftScope, Export, FirstUsePolicy, Guard, Keys, Origin, Receipts, Relist,
+    Shield,
 };
+use crate::network::{JudgeKeys, Network};
 use crate::secret::SecretName;
 use crate::value::{Parsed, Text};
 use attest::{Flavor, Scheme};
@@ -24,11 +29,12 @@ use front::Authentication;
 use gate::posture::Posture;
 use gate::server::ServerId;
 use mistake::{Mistakes, Place};
+use policy::Trust;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tables::{GatewayFile, TracesTable};
+use tables::{AgeTable, GatewayFile, TracesTable};
 use url::Url;
 
 /// How often servers are looked at without a call if the file does not say.
@@ -36,17 +42,23 @@ const RECHECK_SECONDS: u64 = 600;
 
 pub use change::ServerChanges;
 pub use front::{FrontSettings, GatewayLimits, Transport};
-pub use issuer::{ClaimNames, IssuerSettings};
+pub use issuer::{ClaimNames, IssuerSettings, SignInSettings};
 pub use mistake::Mistake;
+pub use oauth_proxy::{
+    ClientHosts, MAX_REDIRECT_URIS, NO_PROXY_RATIONALE, ProxyClient, ProxySettings,
+};
 pub use peers::{PeerAddress, PeerSettings};
+pub use redirect_uri::{BadRedirectUri, MAX_REDIRECT_URI_BYTES, RedirectKind, RedirectUri};
 pub use server::{
     CommandSettings, Credentials, GrantKind, GrantSettings, Reach, ServerSettings, UrlSettings,
+    UserGrantSettings,
 };
 pub use starter::starter;
 pub use tables::{AddressRange, ClientAuth, Instance, StoreLoss};
 pub use toolset::Toolset;
 pub use vault::{VaultLogin, VaultPath, VaultSettings};
 pub use web_url::{BadWebUrl, WebOrigin, WebUrl};
+pub use webhook::{WebhookSettings, WebhookUrl};
 
 /// All that a `gateway.toml` says. Relative paths are resolved against the file's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +71,10 @@ pub struct GatewaySettings {
     pub policy: PolicySettings,
     /// Where secrets named `vault:…` are.
     pub vault: Option<VaultSettings>,
+    /// The identity that opens secrets named `age:…`.
+    pub age: Option<SecretName>,
+    /// Who is told of calls that wait for a person.
+    pub webhook: Option<WebhookSettings>,
     pub posture: Option<Posture>,
     pub first_use: FirstUsePolicy,
     pub drift_scope: DriftScope,
@@ -73,6 +89,14 @@ pub struct GatewaySettings {
     pub receipts: Receipts,
     pub export: Export,
     pub traces: TraceSettings,
+    /// The gateway as an authorization server for clients.
+    pub oauth_proxy: Option<ProxySettings>,
+    /// Past which rates a session is throttled or quarantined.
+    pub anomaly: Anomaly,
+    /// The directory that is asked what other installs saw.
+    pub network: Network,
+    /// The model that is asked for opinions.
+    pub judge: JudgeKeys,
     pub servers: BTreeMap<ServerId, Arc<ServerSettings>>,
     pub toolsets: BTreeMap<ServerId, Toolset>,
 }
@@ -138,7 +162,10 @@ impl GatewaySettings {
             warnings.push(format!("`gateway.store_loss`: revocations and incidents may take {seconds} seconds to count while the store cannot be reached"));
         }
         for settings in self.servers.values() {
-            if matches!(&settings.reach, Reach::Command(command) if command.danger_unconfined) {
+            let is_untrusted = matches!(settings.trust, Trust::Community | Trust::Unknown);
+            let is_open =
+                |reach: &Reach| matches!(reach, Reach::Command(it) if it.sandbox.is_none());
+            if is_untrusted && is_open(&settings.reach) {
                 warnings.push(format!(
                     "`server.{}` runs unconfined, with all rights of the gateway",
                     settings.id
@@ -194,13 +221,31 @@ fn from_file(
             "a proxy for upstreams is not available in this version; remove it",
         );
     }
+    let oauth_proxy = oauth_proxy::read(file.oauth_proxy.as_ref(), &issuers, folder, mistakes);
     check_store(file.gateway.store.as_deref(), mistakes);
     check_admission(&file.admission, mistakes);
     check_export(&file.export, mistakes);
     check_traces(&file.traces, mistakes);
+    if let Some(why) = file.anomaly.mistake() {
+        mistakes.add(&Place::top().key("anomaly").key("throttle_to"), why);
+    }
+    if let Some((key, why)) = file.network.mistake() {
+        mistakes.add(&Place::top().key("network").key(key), why);
+    }
+    if let Some((key, why)) = file.judge.mistake() {
+        mistakes.add(&Place::top().key("judge").key(key), why);
+    }
     let admission = resolve(file.admission, folder);
     let vault = vault::read(file.vault.as_ref(), folder, mistakes);
-    let common = server::Common { admission: &admission, has_vault: file.vault.is_some(), folder };
+    let webhook = webhook::read(file.approval.webhook.as_ref(), folder, mistakes);
+    let age = read_age(file.age.as_ref(), folder, mistakes);
+    let common = server::Common {
+        admission: &admission,
+        has_vault: file.vault.is_some(),
+        has_age: file.age.is_some(),
+        has_sign_in: issuers.iter().any(|issuer| issuer.sign_in.is_some()),
+        folder,
+    };
     let servers = server::read(&file.server, common, mistakes);
     let written_ids: BTreeSet<String> =
         file.server.iter().filter_map(|server| Some(server.id.as_ref()?.to_string())).collect();
@@ -222,6 +267,8 @@ fn from_file(
             entities: file.policy.entities.as_ref().map(path),
         },
         vault,
+        age,
+        webhook,
         posture: file.gateway.posture,
         first_use: file.gateway.first_use,
         drift_scope: file.gateway.drift_scope,
@@ -237,9 +284,30 @@ fn from_file(
             otlp: file.traces.otlp.map(|otlp| otlp.to_string()),
             headers: file.traces.otlp_headers,
         },
+        oauth_proxy,
+        anomaly: file.anomaly,
+        network: file.network,
+        judge: file.judge,
         servers,
         toolsets,
     })
+}
+
+/// Where the identity is that opens files which age encrypted.
+fn read_age(
+    table: Option<&AgeTable>,
+    folder: &Path,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<SecretName> {
+    let place = Place::top().key("age").key("identity");
+    match &table?.identity {
+        Some(identity) => front::readable(identity, folder, &place, mistakes),
+        None => {
+            let missing = "missing: name the file that `age-keygen` wrote, such as `identity = \"file:/etc/holdpoint/age.key\"`";
+            mistakes.add(&place, missing);
+            None
+        }
+    }
 }
 
 /// A password is a secret, and no secret is in the file. The rest of an address is judged by the store itself.

@@ -1,16 +1,23 @@
 //! The keys of the configuration. A server's own table takes the same ones, but for those that concern all servers.
 
+use crate::network::{JudgeKeys, Network};
+use crate::sandbox::Sandbox;
 use crate::secret::SecretName;
 use crate::value::{Amounts, Count, Parsed, Text, Whole};
 use attest::{Binding, Digest, Flavor, Package};
+use gate::behavior::{Consent, Leg};
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use gate::shown::ListMode;
+pub use gate::view::DriftScope;
+use policy::Risk;
+use policy::anomaly::{AnomalyRules, SignalRates};
 use policy::preflight::{
     AllowedHost, ArgumentPlace, Quota, Rate, RateScope, SizeLimits, Throttle, Workspace,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Defines the tables. Every key of them is optional, and no other is known.
 macro_rules! tables {
@@ -48,8 +55,16 @@ tables! {
         limits: Limits,
         admission: Admission,
         preflight: Preflight,
+        sandbox: Sandbox,
         approve: Approve,
         approval: Approval,
+        behavior: Behavior,
+        anomaly: Anomaly,
+        network: Network,
+        judge: JudgeKeys,
+        /// Of a server's tools that `tool_risk` does not name. For incident mode.
+        risk: Option<Parsed<Risk>>,
+        tool_risk: BTreeMap<String, Parsed<Risk>>,
         notify: Notify,
         receipts: Receipts,
         export: Export,
@@ -119,6 +134,24 @@ tables! {
     Approval {
         tools: Option<Vec<String>>,
     }
+    /// Whether a server's behaviour may be tried where a change of its contract is about behaviour.
+    Behavior {
+        mode: BehaviorMode,
+        /// The server is the operator's own.
+        owner: bool,
+    }
+    /// Past which rates a session is throttled or quarantined.
+    Anomaly {
+        throttle: AnomalyRates,
+        quarantine: AnomalyRates,
+        throttle_to: Option<Parsed<Rate>>,
+    }
+    AnomalyRates {
+        denials: Option<Parsed<Rate>>,
+        holds: Option<Parsed<Rate>>,
+        new_tools: Option<Parsed<Rate>>,
+        egress_blocks: Option<Parsed<Rate>>,
+    }
     /// How a person is told that something is held.
     Notify {
         desktop: Option<bool>,
@@ -141,19 +174,20 @@ tables! {
 words! {
     /// What is done with a server that is seen for the first time.
     FirstUsePolicy { #[default] Trust, Approve, }
-    /// How far a held entry reaches.
-    DriftScope {
-        /// It alone is held.
-        #[default]
-        Tool,
-        /// While anything is held, nothing of the server is served.
-        Server,
-    }
     NewTools { #[default] Defer, Accept, }
     /// What becomes of an argument that the approved schema does not name.
     UnknownFields { #[default] Refuse, Allow, }
     /// Which calls share a rate and a quota.
     RatePer { #[default] Principal, PrincipalTool, Tool, Server, }
+    /// How behaviour is tried.
+    BehaviorMode {
+        #[default]
+        Off,
+        /// The server is started in a sandbox without a network, and called there.
+        Sandbox,
+        /// The operator's own server is sent calls that it has to refuse.
+        ReadOnly,
+    }
     ParameterText { #[default] Hold, Defer, }
     OriginDetail { #[default] Note, Hold, }
     Fsync { Always, #[default] Interval, Never, }
@@ -174,6 +208,17 @@ impl Keys {
         settings.defer_parameter_text = self.shield.parameter_text == ParameterText::Defer;
         settings.hold_origin_detail = self.origin.detail == OriginDetail::Hold;
         settings
+    }
+}
+
+impl Behavior {
+    pub fn consent(&self) -> Consent {
+        match (self.mode, self.owner) {
+            (BehaviorMode::Off, _) => Consent::Off,
+            (BehaviorMode::Sandbox, _) => Consent::Given(Leg::Sandbox),
+            (BehaviorMode::ReadOnly, true) => Consent::Given(Leg::ReadOnly),
+            (BehaviorMode::ReadOnly, false) => Consent::NotOwned,
+        }
     }
 }
 
@@ -256,6 +301,39 @@ impl Preflight {
         let places = self.url_args.as_ref()?.iter().map(|Parsed(place)| place.clone());
         let hosts = self.net_allow.as_ref()?.iter().map(|Parsed(host)| host.clone());
         Some((places.collect(), hosts.collect()))
+    }
+}
+
+/// What a throttled session may call, where `throttle_to` is not set.
+const USUAL_PACE: Rate = Rate { calls: 30, period: Duration::from_secs(60) };
+
+impl AnomalyRates {
+    fn rates(&self) -> SignalRates {
+        let rate = |given: Option<Parsed<Rate>>| given.map(|Parsed(rate)| rate);
+        SignalRates {
+            denials: rate(self.denials),
+            holds: rate(self.holds),
+            new_tools: rate(self.new_tools),
+            egress_blocks: rate(self.egress_blocks),
+        }
+    }
+}
+
+impl Anomaly {
+    /// The rules; `None` if there are none.
+    pub fn rules(&self) -> Option<AnomalyRules> {
+        let (throttle, quarantine) = (self.throttle.rates(), self.quarantine.rates());
+        let is_empty = [throttle, quarantine].iter().all(|rates| *rates == SignalRates::default());
+        let throttle_to = self.throttle_to.map_or(USUAL_PACE, |Parsed(rate)| rate);
+        (!is_empty).then_some(AnomalyRules { throttle, quarantine, throttle_to })
+    }
+
+    /// Why the table does not do what it seems to.
+    pub(crate) fn mistake(&self) -> Option<&'static str> {
+        let is_idle = self.throttle_to.is_some() && self.throttle == AnomalyRates::default();
+        is_idle.then_some(
+            "says what a throttled session may call: set a rate under `anomaly.throttle`, or remove it",
+        )
     }
 }
 

@@ -18,6 +18,8 @@ pub enum SecretName {
     File(String),
     /// `vault:PATH#FIELD`
     Vault(String),
+    /// `age:PATH` or `age:PATH#NAME`
+    Age(String),
     /// `keyring:NAME`
     Keyring(String),
 }
@@ -47,6 +49,7 @@ impl FromStr for SecretName {
             "env" => Ok(SecretName::Env(name.to_owned())),
             "file" => Ok(SecretName::File(name.to_owned())),
             "vault" => Ok(SecretName::Vault(name.to_owned())),
+            "age" => Ok(SecretName::Age(name.to_owned())),
             "keyring" => Ok(SecretName::Keyring(name.to_owned())),
             _ => Err(SecretError::NotAName),
         }
@@ -60,6 +63,7 @@ impl fmt::Display for SecretName {
             SecretName::Env(name) => ("env", name),
             SecretName::File(path) => ("file", path),
             SecretName::Vault(path) => ("vault", path),
+            SecretName::Age(path) => ("age", path),
             SecretName::Keyring(name) => ("keyring", name),
         };
         write!(formatter, "{kind}:{name}")
@@ -80,6 +84,7 @@ impl SecretName {
         match self {
             SecretName::Env(_) | SecretName::File(_) => Ok(()),
             SecretName::Vault(_) => Err(SecretError::NotReadHere("vault")),
+            SecretName::Age(_) => Err(SecretError::NotReadHere("age")),
             SecretName::Keyring(_) => Err(SecretError::NotReadHere("keyring")),
         }
     }
@@ -101,6 +106,7 @@ impl SecretName {
                 text
             }
             SecretName::Vault(_) => return Err(SecretError::NotReadHere("vault")),
+            SecretName::Age(_) => return Err(SecretError::NotReadHere("age")),
             SecretName::Keyring(_) => return Err(SecretError::NotReadHere("keyring")),
         };
         if value.len() as u64 > MAX_SECRET_BYTES {
@@ -120,6 +126,7 @@ mod tests {
             ("env:TOKEN", Some(SecretName::Env("TOKEN".to_owned()))),
             ("file:/t", Some(SecretName::File("/t".to_owned()))),
             ("vault:kv/files#token", Some(SecretName::Vault("kv/files#token".to_owned()))),
+            ("age:secrets.age#TOKEN", Some(SecretName::Age("secrets.age#TOKEN".to_owned()))),
             ("keyring:files", Some(SecretName::Keyring("files".to_owned()))),
             ("env:", None),
             ("Bearer x", None),

@@ -41,6 +41,12 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for WholeVisitor<LEAST, MOST
         let found = u64::try_from(number).ok().filter(|number| (LEAST..=MOST).contains(number));
         found.map(Whole).ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
     }
+
+    /// What JSON has for a number that is not negative.
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        let found = Some(number).filter(|number| (LEAST..=MOST).contains(number));
+        found.map(Whole).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
 }
 
 /// A text that is not empty.

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::record::{Launch, Observation, Revision};
-use contract::hash::EntryHash;
+use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::{Entry, EntryId, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES};
 use gate::pins::Basis;
 use gate::server::{ServerId, ServerStatus};
@@ -34,8 +34,12 @@ pub struct HeldChange {
     pub entry: EntryId,
     /// The kinds of its findings, each once.
     pub kinds: Vec<&'static str>,
+    /// The posture that holds it.
+    pub posture: &'static str,
     pub before: Option<EntryHash>,
     pub after: Option<EntryHash>,
+    /// Of a tool as it is now.
+    pub definition: Option<DefinitionHash>,
 }
 
 /// What a person made of changes that were held.

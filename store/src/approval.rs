@@ -82,7 +82,10 @@ impl fmt::Display for ApprovalState {
 /// What a person says to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    Grant,
+    Grant {
+        /// Whether the person proved more than one factor.
+        mfa: bool,
+    },
     Refuse,
 }
 
@@ -95,6 +98,8 @@ pub struct CallApproval {
     pub parked_at: Timestamp,
     pub expires_at: Timestamp,
     pub decided: Option<Signed>,
+    /// Whether the person who granted it proved more than one factor.
+    pub mfa: bool,
     pub used_at: Option<Timestamp>,
 }
 
@@ -109,6 +114,9 @@ pub enum Taken {
     /// It is of another call.
     OtherCall,
     Unknown,
+    /// Something other than Holdpoint changed which calls are granted, or put back what they were before. No grant of that
+    /// time counts any more; calls can be asked for and granted as before.
+    Doubted,
 }
 
 /// Approvals of calls, shared by all processes.
@@ -142,6 +150,10 @@ pub trait ApprovalStore {
         call: &CallBinding,
         at: Timestamp,
     ) -> Result<Taken, StoreError>;
+
+    /// How often it changed which calls are granted, which only grows. This handle remembers the highest number that it
+    /// has seen: in a database with a lower one, which was put back, no grant counts.
+    fn grant_count(&self) -> Result<i64, StoreError>;
 
     /// Marks calls that were not decided or used in time, deletes old ones, and returns how many expired.
     fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError>;

@@ -204,6 +204,9 @@ pub(crate) trait Backend: fmt::Debug + Send {
     /// Removes from the database's files what its rows held earlier. Returns `false` if other processes use it just now.
     fn drop_old_bytes(&mut self) -> Result<bool, StoreError>;
 
+    /// The highest count of changes to what is granted that this handle has seen.
+    fn grants_seen(&self) -> &std::cell::Cell<i64>;
+
     fn current_version(&self) -> Result<u64, StoreError>;
 
     /// Whether other processes still find the database that this one has open.

@@ -53,7 +53,7 @@ pub enum StoreError {
     #[error("no thread to follow the database that nodes share: {source}")]
     NotFollowed { source: std::io::Error },
     #[error(
-        "{reason}: look at `holdpoint incident status`, then end it with `holdpoint incident off`"
+        "{reason}: look at `holdpoint incident status`, then end it with `holdpoint incident off --reason TEXT`"
     )]
     OlderStore { reason: String },
     /// It was done, and holds.

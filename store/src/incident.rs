@@ -3,15 +3,20 @@
 use crate::act::within;
 use crate::by::{By, Signed};
 use crate::error::StoreError;
+use crate::quarantine::{Quarantine, QuarantineId};
 use crate::receipts::now;
 use contract::hash::sha256_hex;
 use gate::server::ServerId;
 use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
 
 /// The longest reason, in bytes.
 pub const MAX_REASON_BYTES: usize = 4_096;
-/// The most servers that one incident is limited to.
+/// The most servers that one incident is limited to, and the most tools and principals that it names.
 pub const MAX_INCIDENT_SERVERS: usize = 1_000;
+/// The longest name of a tool or a principal that an incident stops, in bytes.
+pub const MAX_STOPPED_BYTES: usize = 1_024;
 /// The longest name of what is revoked, in bytes.
 pub const MAX_REVOKED_BYTES: usize = 1_024;
 /// The most revocations that are kept.
@@ -20,26 +25,109 @@ pub const MAX_REVOCATIONS: usize = 100_000;
 /// From which risk on tools are denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IncidentLevel {
+    Low,
+    Medium,
     High,
     Critical,
 }
 
 impl IncidentLevel {
-    pub const ALL: [IncidentLevel; 2] = [IncidentLevel::High, IncidentLevel::Critical];
+    pub const ALL: [IncidentLevel; 4] =
+        [IncidentLevel::Low, IncidentLevel::Medium, IncidentLevel::High, IncidentLevel::Critical];
 
     pub const fn as_str(self) -> &'static str {
         match self {
+            IncidentLevel::Low => "low",
+            IncidentLevel::Medium => "medium",
             IncidentLevel::High => "high",
             IncidentLevel::Critical => "critical",
         }
     }
 }
 
-/// Which servers an incident is about.
+/// What an incident stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IncidentScope {
+    /// The tools of all servers, from the incident's level on.
     All,
-    Servers(BTreeSet<ServerId>),
+    Parts(StoppedParts),
+}
+
+/// What an incident stops where that is not all servers: the union of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoppedParts {
+    /// Their tools are denied from the incident's level on.
+    pub servers: BTreeSet<ServerId>,
+    /// Denied whatever their risk is.
+    pub tools: BTreeSet<StoppedTool>,
+    /// All calls of these are denied. By subject, or by issuer and subject.
+    pub principals: BTreeSet<String>,
+}
+
+/// A tool by its server and the server's own name for it. Written `SERVER__TOOL`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoppedTool {
+    pub server: ServerId,
+    pub tool: String,
+}
+
+impl fmt::Display for StoppedTool {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}__{}", self.server, self.tool)
+    }
+}
+
+/// A text that names no tool of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected SERVER__TOOL, such as `files__write_file`")]
+pub struct NotATool;
+
+impl FromStr for StoppedTool {
+    type Err = NotATool;
+
+    fn from_str(text: &str) -> Result<StoppedTool, NotATool> {
+        // The id of a server has no `__`, so the first one ends it.
+        let (server, tool) = text.split_once("__").ok_or(NotATool)?;
+        let server = server.parse().map_err(|_| NotATool)?;
+        if tool.is_empty() || tool.len() > MAX_STOPPED_BYTES {
+            return Err(NotATool);
+        }
+        Ok(StoppedTool { server, tool: tool.to_owned() })
+    }
+}
+
+impl IncidentScope {
+    /// These servers alone.
+    pub fn servers(servers: BTreeSet<ServerId>) -> IncidentScope {
+        IncidentScope::Parts(StoppedParts { servers, ..StoppedParts::default() })
+    }
+
+    /// Whether it stops anything of this server for every caller.
+    pub fn concerns(&self, server: &ServerId) -> bool {
+        match self {
+            IncidentScope::All => true,
+            IncidentScope::Parts(StoppedParts { servers, tools, .. }) => {
+                servers.contains(server) || tools.iter().any(|tool| tool.server == *server)
+            }
+        }
+    }
+
+    /// Whether it stops all that the other stops, at the same level.
+    pub fn covers(&self, other: &IncidentScope) -> bool {
+        match (self, other) {
+            (IncidentScope::All, IncidentScope::All) => true,
+            (IncidentScope::Parts(_), IncidentScope::All) => false,
+            (IncidentScope::All, IncidentScope::Parts(other)) => {
+                // Named tools and principals are stopped at any risk, all servers only from the level on.
+                other.tools.is_empty() && other.principals.is_empty()
+            }
+            (IncidentScope::Parts(own), IncidentScope::Parts(other)) => {
+                own.servers.is_superset(&other.servers)
+                    && own.tools.is_superset(&other.tools)
+                    && own.principals.is_superset(&other.principals)
+            }
+        }
+    }
 }
 
 /// An incident that is declared.
@@ -54,11 +142,19 @@ impl Incident {
     pub(crate) fn check_limits(&self) -> Result<(), StoreError> {
         let reason_bytes = self.reason.as_ref().map_or(0, String::len);
         within("the reason of an incident", reason_bytes, MAX_REASON_BYTES)?;
-        let servers = match &self.scope {
-            IncidentScope::All => 0,
-            IncidentScope::Servers(servers) => servers.len(),
+        let IncidentScope::Parts(StoppedParts { servers, tools, principals }) = &self.scope else {
+            return Ok(());
         };
-        within("the number of an incident's servers", servers, MAX_INCIDENT_SERVERS)
+        for (what, count) in [
+            ("the number of an incident's servers", servers.len()),
+            ("the number of an incident's tools", tools.len()),
+            ("the number of an incident's principals", principals.len()),
+        ] {
+            within(what, count, MAX_INCIDENT_SERVERS)?;
+        }
+        let names = tools.iter().map(|tool| &tool.tool).chain(principals);
+        let longest = names.map(String::len).max().unwrap_or_default();
+        within("the name of a tool or principal of an incident", longest, MAX_STOPPED_BYTES)
     }
 }
 
@@ -134,6 +230,8 @@ pub struct IncidentState {
     pub egress_blocked: Option<Signed>,
     /// The newest of each thing that was revoked.
     pub revocations: Vec<Revocation>,
+    /// Who tripped an anomaly rule and was not released yet.
+    pub quarantines: Vec<Quarantine>,
 }
 
 impl IncidentState {
@@ -146,17 +244,16 @@ impl IncidentState {
         let signed = Signed { by: "holdpoint".to_owned(), at };
         let reason = format!(
             "{doubt}; all calls are denied, since an incident may have been on: compare with `holdpoint receipts list --events`, \
-             revoke again what is missing, then `holdpoint incident off`"
+             revoke again what is missing, then `holdpoint incident off --reason TEXT`"
         );
-        let incident = Incident {
-            level: IncidentLevel::High,
-            scope: IncidentScope::All,
-            reason: Some(reason),
-        };
+        // Any tool or principal may have been stopped, whatever its risk.
+        let incident =
+            Incident { level: IncidentLevel::Low, scope: IncidentScope::All, reason: Some(reason) };
         IncidentState {
             incident: Some((incident, signed.clone())),
             egress_blocked: Some(signed),
             revocations: self.revocations,
+            quarantines: self.quarantines,
         }
     }
 }
@@ -190,8 +287,8 @@ pub trait IncidentStore {
     /// Declares an incident. One that is on is replaced.
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError>;
 
-    /// Ends it. Where none is on nothing is done.
-    fn end_incident(&mut self, by: By<'_>) -> Result<(), StoreError>;
+    /// Ends it, for a reason that is written down. Where none is on nothing is done.
+    fn end_incident(&mut self, reason: &str, by: By<'_>) -> Result<(), StoreError>;
 
     fn block_egress(&mut self, by: By<'_>) -> Result<(), StoreError>;
 
@@ -199,4 +296,10 @@ pub trait IncidentStore {
 
     /// Revokes what began before `by.at`. Revoked again, the later moment counts.
     fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError>;
+
+    /// Denies the calls of a session that tripped an anomaly rule. One that is quarantined already stays so.
+    fn quarantine(&mut self, quarantine: &Quarantine) -> Result<(), StoreError>;
+
+    /// Ends a quarantine. Where there is none of this id nothing is done.
+    fn release_quarantine(&mut self, id: &QuarantineId, by: By<'_>) -> Result<(), StoreError>;
 }

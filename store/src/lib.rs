@@ -11,6 +11,7 @@ mod authenticate;
 mod book;
 mod by;
 mod database;
+mod drill;
 mod error;
 mod home;
 mod incident;
@@ -20,10 +21,12 @@ mod launch_key;
 mod location;
 mod named;
 mod postgres;
+mod quarantine;
 pub mod receipts;
 mod record;
 mod redaction;
 mod relocate;
+mod sign_in;
 mod sqlite;
 mod statistics;
 mod tables;
@@ -43,27 +46,33 @@ pub use approval::{
     CallBinding, KEPT_APPROVAL_DAYS, MAX_PARKED_CALLS, MAX_TOOL_BYTES, Taken,
 };
 pub use by::{By, Signed, StoreEvent};
+pub use drill::{DrillSighting, DrillStore, MAX_DRILL_PLACE_BYTES, MAX_DRILL_SIGHTINGS};
 pub use error::{HomeError, Refusal, StoreError};
 pub use home::Home;
 pub use incident::{
     Incident, IncidentLevel, IncidentScope, IncidentSeal, IncidentState, IncidentStore,
-    MAX_INCIDENT_SERVERS, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation,
-    RevokedKind,
+    MAX_INCIDENT_SERVERS, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, MAX_STOPPED_BYTES,
+    NotATool, Revocation, RevokedKind, StoppedParts, StoppedTool,
 };
 pub use launch_identity::{EntryFile, LaunchHash, LaunchIdentity, StartedProgram};
 pub use launch_key::LaunchKey;
 pub use location::{Location, LocationError, open};
 pub use named::{BadId, MAX_ID_BYTES};
 pub use postgres::{
-    Address, AddressError, InstanceKey, KnownNode, MAX_NODE_ADDRESS_BYTES, MAX_NODES, NodeId,
-    NodeRegistry, PostgresStore,
+    Address, AddressError, CountedCalls, InstanceKey, KnownNode, MAX_NODE_ADDRESS_BYTES, MAX_NODES,
+    MAX_REPORTED_BUCKETS, NodeId, NodeRegistry, PostgresStore, RateCounts, ReportedCalls,
 };
+pub use quarantine::{MAX_QUARANTINED_BYTES, MAX_QUARANTINES, Quarantine, QuarantineId};
 pub use record::{
     Baseline, HistoryEvent, Launch, Observation, ObservationError, PastPin, Recorded, Revision,
     ServerRecord, Sighting, Snapshot, Wanted,
 };
 pub use redaction::exists as launch_path_exists;
 pub use relocate::{Relocated, relocate};
+pub use sign_in::{
+    ClaimId, Claimed, MAX_SEALED_BYTES, MAX_SIGN_INS_PER_OWNER, SignIn, SignInKind, SignInName,
+    SignInStore,
+};
 pub use sqlite::{BUSY_TIMEOUT_SECONDS, SqliteStore};
 pub use statistics::{
     Count, Day, MAX_COUNTER_BYTES, MAX_COUNTS_PER_WRITE, MAX_COUNTS_READ, StatisticsStore,
@@ -80,7 +89,14 @@ use std::time::Duration;
 
 /// What Holdpoint remembers between two runs, shared by all its processes.
 pub trait Store:
-    IncidentStore + ApiKeyStore + ApprovalStore + StatisticsStore + std::fmt::Debug + Send
+    IncidentStore
+    + ApiKeyStore
+    + ApprovalStore
+    + SignInStore
+    + StatisticsStore
+    + DrillStore
+    + std::fmt::Debug
+    + Send
 {
     /// All servers, in the order of their ids.
     fn servers(&self) -> Result<Vec<ServerRecord>, StoreError>;

@@ -19,6 +19,7 @@ mod connection;
 mod escape;
 mod migrate;
 mod nodes;
+mod rates;
 mod session;
 mod tls;
 mod transaction;
@@ -27,6 +28,7 @@ mod wait;
 pub(crate) use address::MAX_ADDRESS_BYTES;
 pub use address::{Address, AddressError};
 pub use nodes::{InstanceKey, KnownNode, MAX_NODE_ADDRESS_BYTES, MAX_NODES, NodeId, NodeRegistry};
+pub use rates::{CountedCalls, MAX_REPORTED_BUCKETS, RateCounts, ReportedCalls};
 use session::{CHANNEL, Session};
 use transaction::Rows;
 
@@ -53,6 +55,7 @@ pub struct PostgresStore {
     /// How long to try to find out whether a commit whose answer was lost was made.
     resolve_patience: Duration,
     seen: Cell<Seen>,
+    grants_seen: Cell<i64>,
 }
 
 /// What [`crate::Store::version`] compares with.
@@ -84,6 +87,7 @@ impl PostgresStore {
             limits: Limits::default(),
             resolve_patience: RESOLVE_PATIENCE,
             seen: Cell::default(),
+            grants_seen: Cell::default(),
         };
         store.check = store.shared_check()?;
         store.keys().read()?.ok();
@@ -272,6 +276,10 @@ impl Backend for PostgresStore {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn grants_seen(&self) -> &Cell<i64> {
+        &self.grants_seen
     }
 
     fn statements_around_history_edit(&self) -> [String; 2] {

@@ -22,7 +22,7 @@ struct Table {
 }
 
 /// In an order in which nothing is written before what it refers to.
-const TABLES: [Table; 12] = [
+const TABLES: [Table; 16] = [
     Table {
         name: "servers",
         columns: &[
@@ -111,6 +111,9 @@ const TABLES: [Table; 12] = [
             "clearance",
         ],
     },
+    Table { name: "quarantines", columns: &["id", "principal", "session", "rule", "at"] },
+    Table { name: "drills", columns: &["number", "at"] },
+    Table { name: "drill_sightings", columns: &["number", "node", "place"] },
     Table { name: "switch_seal", columns: &["name", "seal_count", "seal"] },
     Table {
         name: "call_approvals",
@@ -128,7 +131,12 @@ const TABLES: [Table; 12] = [
             "decided_by",
             "used_at",
             "authentication",
+            "step_up",
         ],
+    },
+    Table {
+        name: "sign_ins",
+        columns: &["kind", "id", "owner", "at", "expires_at", "claim", "claimed_until", "sealed"],
     },
     Table { name: "statistics", columns: &["day", "server", "name", "value"] },
     Table { name: "events", columns: &["seq", "at", "by", "action", "subject", "detail"] },
@@ -390,6 +398,13 @@ impl Backend for Either {
 
     fn limits(&self) -> Limits {
         Limits::default()
+    }
+
+    fn grants_seen(&self) -> &std::cell::Cell<i64> {
+        match self {
+            Either::Sqlite(store) => store.grants_seen(),
+            Either::Postgres(store) => store.grants_seen(),
+        }
     }
 
     fn statements_around_history_edit(&self) -> [String; 2] {

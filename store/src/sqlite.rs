@@ -41,6 +41,7 @@ pub struct SqliteStore {
     home: Home,
     pub(crate) limits: Limits,
     seen: Cell<Seen>,
+    grants_seen: Cell<i64>,
     /// Which file was opened.
     file: Option<FileId>,
 }
@@ -93,6 +94,7 @@ impl SqliteStore {
             home: home.clone(),
             limits: Limits::default(),
             seen: Cell::new(Seen::default()),
+            grants_seen: Cell::default(),
             file,
         };
         if migrate::needs_switch_seal(found, migrations) {
@@ -144,6 +146,10 @@ impl Backend for SqliteStore {
 
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn grants_seen(&self) -> &Cell<i64> {
+        &self.grants_seen
     }
 
     fn statements_around_history_edit(&self) -> [String; 2] {

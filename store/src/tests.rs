@@ -15,6 +15,7 @@ mod processes;
 pub(crate) mod proxy;
 mod redaction;
 mod sharing;
+mod sign_ins;
 mod sizes;
 mod statistics;
 mod tampering;

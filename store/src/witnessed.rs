@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod sign_ins;
 mod switches;
 
 /// Why pins do not count that are only in a file that no other process finds.
@@ -327,7 +328,7 @@ fn unwitnessed(error: ReceiptsError) -> StoreError {
 }
 
 /// The name of the actor if no person was asked.
-const HOLDPOINT: &str = "holdpoint";
+pub(crate) const HOLDPOINT: &str = "holdpoint";
 
 /// An entry's name, short enough that a hundred of them fit on a line however they are escaped. The address of a
 /// resource may carry a secret: it is told by its hash.
@@ -367,7 +368,7 @@ fn said(act: &Act<'_>) -> Value {
 /// A held change: its entry, its kinds and its hashes, no other text of the server's. A name that nobody accepted is told
 /// as in a refusal.
 fn held_in_words(change: &HeldChange) -> Value {
-    let HeldChange { entry, kinds, before, after } = change;
+    let HeldChange { entry, kinds, posture, before, after, definition } = change;
     let key = match entry.entry_type {
         EntryType::Resource | EntryType::Template => short(entry),
         EntryType::Tool
@@ -377,10 +378,12 @@ fn held_in_words(change: &HeldChange) -> Value {
         | EntryType::Origin => shown_name(&entry.key, before.is_some()),
     };
     json!({
+        "definition_hash": definition,
         "entry": contract::hash::sha256_hex(entry.key.as_bytes()),
         "entry_hash": { "before": before, "after": after },
         "key": key,
         "kinds": kinds,
+        "posture": posture,
         "type": entry.entry_type,
     })
 }

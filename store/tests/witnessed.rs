@@ -242,7 +242,7 @@ fn an_older_copy_does_not_end_an_incident() {
     assert!(incident.reason.unwrap().contains("older copy"));
     assert!(state.egress_blocked.is_some());
     // A person ends it, and what is switched from then on counts.
-    bench.store().end_incident(by).unwrap();
+    bench.store().end_incident("over", by).unwrap();
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
     bench.store().block_egress(by).unwrap();
     assert!(bench.store().incident().unwrap().egress_blocked.is_some());
@@ -377,7 +377,7 @@ fn a_deleted_row_leaves_the_incident_on_until_a_person_ends_it() {
     drop(database);
     let (incident, _) = bench.store().incident().unwrap().incident.unwrap();
     assert!(incident.reason.unwrap().contains("the ledger has seen newer switches"));
-    bench.store().end_incident(by).unwrap();
+    bench.store().end_incident("over", by).unwrap();
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
 }
 
@@ -390,7 +390,7 @@ fn an_incident_that_only_the_keys_could_tell_of_is_on() {
     assert!(bench.store().incident().unwrap().incident.is_some());
     bench.begin_receipts();
     assert!(bench.store().incident().unwrap().incident.is_some());
-    bench.store().end_incident(by).unwrap();
+    bench.store().end_incident("over", by).unwrap();
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
 }
 
@@ -470,7 +470,7 @@ fn a_switch_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
         let bench = Bench::new();
         for _ in 0..3 {
             bench.store().begin_incident(&everywhere(), by()).unwrap();
-            bench.store().end_incident(by()).unwrap();
+            bench.store().end_incident("over", by()).unwrap();
         }
         let copy = bench.copy();
         bench.put_back(None);
@@ -479,7 +479,7 @@ fn a_switch_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
         let doubt = bench.store().sealed_incident().unwrap().1.doubt;
         assert!(doubt.is_some_and(|doubt| doubt.contains("older copy")));
         assert!(bench.store().incident().unwrap().incident.is_some());
-        bench.store().end_incident(by()).unwrap();
+        bench.store().end_incident("over", by()).unwrap();
         assert!(bench.store().incident().unwrap().incident.is_none());
         bench.assert_receipts_are_sound();
     }
@@ -491,7 +491,7 @@ fn only_a_decision_ends_the_doubt_after_the_receipts_were_removed() {
     let bench = Bench::new();
     bench.pin("one", false).unwrap();
     bench.store().begin_incident(&everywhere(), by()).unwrap();
-    bench.store().end_incident(by()).unwrap();
+    bench.store().end_incident("over", by()).unwrap();
     fs::remove_dir_all(bench.home.receipts_path()).unwrap();
     bench.store().revoke(RevokedKind::Server, "other", by()).unwrap();
     assert!(bench.store().incident().unwrap().incident.is_some());
@@ -501,7 +501,7 @@ fn only_a_decision_ends_the_doubt_after_the_receipts_were_removed() {
     act.observation = Some(&observation);
     bench.store().record(act).unwrap();
     assert!(bench.lost().is_some());
-    bench.store().end_incident(by()).unwrap();
+    bench.store().end_incident("over", by()).unwrap();
     assert!(bench.store().incident().unwrap().incident.is_none());
     bench.pin("one", true).unwrap();
     assert_eq!(bench.lost(), None);
@@ -524,7 +524,7 @@ fn a_decision_after_the_database_was_removed_reaches_who_has_it_open() {
     bench.store().begin_incident(&everywhere(), by()).unwrap();
     assert!(open.incident().unwrap().incident.is_some());
     // What it wrote would be found by nobody.
-    let refused = open.end_incident(by());
+    let refused = open.end_incident("over", by());
     assert!(matches!(refused, Err(store::StoreError::Replaced { .. })), "{refused:?}");
 }
 

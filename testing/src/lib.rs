@@ -10,11 +10,11 @@
     reason = "tests fail by panicking and report what they did not run"
 )]
 
-mod calls;
+mod http_service;
 mod random;
 mod servers;
 
-pub use calls::arguments;
+pub use http_service::{HttpAnswer, HttpRequest, HttpService};
 pub use random::Random;
 pub use servers::{ListeningServer, newest_release, releases, servers_folder};
 
@@ -128,4 +128,16 @@ pub fn assert_peak_memory(process: u32, max_kib: u64) {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     assert!(peak.is_some_and(|peak| peak < max_kib), "{peak:?} KiB of at most {max_kib}");
+}
+
+/// Compares a text with a golden file; with `UPDATE_GOLDEN=1` it becomes the golden file.
+#[track_caller]
+pub fn check_golden(path: impl AsRef<std::path::Path>, text: &str) {
+    let path = path.as_ref();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(path).unwrap_or_default();
+    let name = path.display();
+    assert_eq!(golden, text, "{name}: if the change is meant, refresh it with UPDATE_GOLDEN=1");
 }

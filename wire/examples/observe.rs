@@ -13,9 +13,12 @@ async fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let upstream = match first.to_str().filter(|text| text.contains("://")).map(str::parse) {
-        Some(Ok(url)) => {
-            Upstream::Http(HttpEndpoint { url, headers: Vec::new(), allow_private: false })
-        }
+        Some(Ok(url)) => Upstream::Http(HttpEndpoint {
+            url,
+            headers: Vec::new(),
+            allow_private: false,
+            authorizer: None,
+        }),
         Some(Err(error)) => {
             eprintln!("{error}");
             return ExitCode::from(2);
@@ -25,6 +28,7 @@ async fn main() -> ExitCode {
             arguments: arguments.collect(),
             environment: Vec::new(),
             directory: None,
+            confinement: None,
         }),
     };
     let progress = |step| eprintln!("{step:?}");

@@ -4,7 +4,7 @@
 //! The address rules are those of calls: TLS except on loopback, private addresses only with permission. INVARIANT: none of
 //! the headers configured for the endpoint is sent, and no redirect is followed. The server is not admitted yet.
 
-use crate::answer::Answer;
+use crate::Answer;
 use crate::client::{Asked, Client, Correlator, HttpTransport, StdioTransport, Stop};
 use crate::document::{self, Got};
 use crate::error::{Awaited, ObserveError, seconds};
@@ -114,6 +114,19 @@ pub enum FetchError {
     Ended,
 }
 
+impl FetchError {
+    /// Whether nothing was asked because of where the address leads.
+    pub fn is_address_refused(&self) -> bool {
+        let FetchError::NotReached(error) = self else { return false };
+        matches!(
+            error,
+            ObserveError::AddressRefused { .. }
+                | ObserveError::PrivateAddressRefused { .. }
+                | ObserveError::PlainHttp { .. }
+        )
+    }
+}
+
 /// Asks the paths in order and returns the first document; the next path is asked only if one has none. Blocks.
 pub fn fetch(
     endpoint: &HttpEndpoint,
@@ -216,6 +229,7 @@ fn bare(endpoint: &HttpEndpoint) -> HttpEndpoint {
         url: endpoint.url.without_query(),
         headers: Vec::new(),
         allow_private: endpoint.allow_private,
+        authorizer: None,
     }
 }
 

@@ -3,12 +3,12 @@
 //! The observer and admission's own handshake speak to servers through it. For as long as a session lasts the gate has a
 //! loop of its own over the same parts: [`crate::process`], [`crate::lines`], [`crate::envelope`] and [`crate::remote`].
 
-use crate::answer::Answer;
+use crate::Answer;
+use crate::ServerText;
 use crate::error::{Awaited, ObserveError};
 use crate::limits::ObserveLimits;
 use crate::message::{self, Request, RequestIds};
 use crate::revision::Revision;
-use crate::server_text::ServerText;
 use crate::upstream::Upstream;
 use contract::client::ClientCapabilities;
 use http::StatusCode;
@@ -114,6 +114,19 @@ impl Client {
         awaited: Awaited,
         deadline: Instant,
     ) -> Result<Asked, Stop> {
+        self.ask_about(None, method, params, stateless, awaited, deadline).await
+    }
+
+    /// The same for a request about one tool, by its name.
+    pub(crate) async fn ask_about(
+        &mut self,
+        name: Option<&str>,
+        method: &'static str,
+        params: &str,
+        stateless: Option<Revision>,
+        awaited: Awaited,
+        deadline: Instant,
+    ) -> Result<Asked, Stop> {
         let id = self.ids.next().map_err(ObserveError::NoRandomness)?;
         let request = Request::new(id, method, params);
         match &mut self.transport {
@@ -121,7 +134,7 @@ impl Client {
                 stdio.ask(&request, awaited, deadline, &mut self.correlator).await
             }
             Transport::Http(http) => {
-                let outbound = http_transport::outbound(&request, stateless);
+                let outbound = http_transport::outbound(&request, stateless, name);
                 let asked = http.ask(&request, outbound, awaited, deadline, &mut self.correlator);
                 Ok(asked.await?)
             }
@@ -135,6 +148,11 @@ impl Client {
             Transport::Stdio(stdio) => stdio.tell(&text, deadline).await,
             Transport::Http(http) => http.tell(text, method, deadline).await,
         }
+    }
+
+    /// How many answers came to requests that were not waiting.
+    pub(crate) fn stray_answers(&self) -> u64 {
+        self.correlator.stray_answers()
     }
 
     /// What a started server wrote last to its standard error.

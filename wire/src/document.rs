@@ -45,7 +45,7 @@ impl DocumentAddress {
             None => Some(tls::connector()?),
             Some(pem) => Some(tls::connector_with(roots(pem)?)?),
         };
-        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private };
+        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private, authorizer: None };
         Ok(DocumentAddress { endpoint, tls })
     }
 
@@ -104,6 +104,7 @@ pub(crate) async fn get(
         url: endpoint.url.without_query(),
         headers: Vec::new(),
         allow_private: endpoint.allow_private,
+        authorizer: None,
     };
     let mut request = Request::new(Full::new(Bytes::new()));
     *request.uri_mut() = uri;

@@ -82,11 +82,32 @@ pub struct EndpointUrl {
     text: String,
     /// In a box, so that what holds an endpoint among other things stays small.
     plain: Box<PlainUrl>,
+    named_by: NamedBy,
+}
+
+/// Who chose a URL: it decides which addresses may be reached through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    /// The person whose machine this is: loopback is theirs to reach.
+    Operator,
+    /// A registry or a web page: public addresses over https on port 443 only, unless private ones are allowed.
+    Stranger,
 }
 
 impl EndpointUrl {
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The same URL as a stranger's: it reaches no loopback address unless private addresses are allowed, and never a
+    /// link-local address or a metadata service.
+    #[must_use]
+    pub fn of_stranger(self) -> EndpointUrl {
+        EndpointUrl { named_by: NamedBy::Stranger, ..self }
+    }
+
+    pub(crate) fn named_by(&self) -> NamedBy {
+        self.named_by
     }
 
     pub fn is_secure(&self) -> bool {
@@ -112,7 +133,7 @@ impl EndpointUrl {
         let text = self.text.split('?').next().unwrap_or_default().to_owned();
         let mut plain = self.plain.clone();
         plain.url.set_query(None);
-        EndpointUrl { text, plain }
+        EndpointUrl { text, plain, named_by: self.named_by }
     }
 
     pub(crate) fn path_and_query(&self) -> &str {
@@ -145,7 +166,11 @@ impl FromStr for EndpointUrl {
         if plain.url.fragment().is_some() {
             return Err(BadUrl::Fragment);
         }
-        let url = EndpointUrl { text: text.to_owned(), plain: Box::new(plain) };
+        let url = EndpointUrl {
+            text: text.to_owned(),
+            plain: Box::new(plain),
+            named_by: NamedBy::Operator,
+        };
         // A request must be able to name it.
         url.path_and_query().parse::<http::uri::PathAndQuery>().map_err(|_| BadUrl::NotAUrl)?;
         Ok(url)

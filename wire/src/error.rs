@@ -1,7 +1,7 @@
 //! Why a server could not be observed, with all that a person needs to act on it.
 
+use crate::ServerText;
 use crate::http::address::AddressClass;
-use crate::server_text::ServerText;
 use contract::origin::shown_program;
 use contract::surface::ListKind;
 use std::ffi::{OsStr, OsString};
@@ -18,6 +18,7 @@ pub enum Awaited {
     Initialize,
     Discover,
     List(ListKind),
+    Call,
 }
 
 impl fmt::Display for Awaited {
@@ -26,6 +27,7 @@ impl fmt::Display for Awaited {
             Awaited::Connection => formatter.write_str("the connection"),
             Awaited::Initialize => formatter.write_str("the answer to `initialize`"),
             Awaited::Discover => formatter.write_str("the answer to `server/discover`"),
+            Awaited::Call => formatter.write_str("the answer to `tools/call`"),
             Awaited::List(list) => write!(formatter, "the answer to `{}`", list.method()),
         }
     }
@@ -64,6 +66,8 @@ pub enum ObserveError {
     AddressRefused { host: String, address: IpAddr, class: AddressClass },
     #[error("plain http is for loopback addresses only, and `{host}` is at {address}; use https")]
     PlainHttp { host: String, address: IpAddr },
+    #[error("`{host}` is reached over https on port 443 only, not on port {port}")]
+    StrangersPort { host: String, port: u16 },
     #[error("could not connect to `{host}` at {address}: {source}")]
     CannotConnect { host: String, address: IpAddr, source: std::io::Error },
     #[error("no secure connection to `{host}`: {source}")]
@@ -77,6 +81,8 @@ pub enum ObserveError {
     #[error("the server needs a sign-in (status 401{}); give its token as a header",
         if *.challenged { " with WWW-Authenticate" } else { ", without WWW-Authenticate" })]
     NeedsSignIn { challenged: bool },
+    #[error("{words}")]
+    Withheld { words: String },
     #[error(
         "the server redirects to `{target}` (status {status}); redirects are not followed, give that URL yourself if you trust it"
     )]

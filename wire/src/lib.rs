@@ -4,34 +4,34 @@
 //! [`lines`], [`envelope`] and [`remote`] are what the gate reads and sends messages with while a session lasts. Nothing is
 //! judged here; what the bytes mean is for `contract` to say, and what becomes of a call for `engine`.
 
-mod answer;
 pub mod api;
+pub mod application;
 pub mod attestation;
+pub mod authorizer;
 mod client;
+pub mod confinement;
+pub mod dialer;
 pub mod document;
 mod endpoint;
-pub mod envelope;
 mod error;
 mod http;
 mod limits;
 pub mod lines;
-pub mod listing;
 mod message;
 mod observe;
 pub mod process;
 pub mod remote;
 mod revision;
-mod server_text;
 pub mod service;
 mod upstream;
 
 pub use crate::http::address::AddressClass;
-pub use answer::Answer;
+pub use ::envelope::listing::{self, ListOutcome};
+pub use ::envelope::{self, Answer, ServerText};
 pub use endpoint::{BadUrl, EndpointUrl, PlainUrl};
 pub use error::{Awaited, ObserveError};
 pub use limits::{MAX_STDERR_TAIL_BYTES, ObserveLimits};
-pub use listing::ListOutcome;
+pub use observe::trial::{BeforeCalls, CallOutcome, Trial, Tried, TriedServer, try_calls};
 pub use observe::{Observed, Progress, observe, observe_as};
 pub use revision::{Era, Revision};
-pub use server_text::ServerText;
 pub use upstream::{HttpEndpoint, StdioLaunch, Upstream};

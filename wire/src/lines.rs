@@ -140,6 +140,11 @@ impl<R> LineReader<R> {
         }
     }
 
+    /// The same lines, with another limit from the next one on.
+    pub fn with_limit(self, limit: usize) -> Self {
+        LineReader { limit, ..self }
+    }
+
     /// Whether a whole line was read already, so that [`Self::next_line`] will not wait for it.
     pub fn has_line(&mut self) -> bool {
         self.newline().is_some()

@@ -1,11 +1,9 @@
 //! The messages that Holdpoint itself sends to a server: requests, notifications, and answers to the server's requests.
 
-use crate::envelope::Id;
+use crate::envelope::{Id, METHOD_NOT_FOUND};
 use contract::client::ClientCapabilities;
 use contract::json::escape_into;
 
-/// `method not found`.
-pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// `invalid params`.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 /// What the protocol has a client say whose person does not allow a sample.

@@ -11,6 +11,7 @@ use contract::surface::ListKind;
 
 pub(crate) mod handshake;
 mod lists;
+pub(crate) mod trial;
 
 /// What a server said of itself, as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! The server as a process of ours: started in a group of its own, signalled and ended as a group, and never left behind.
 //!
 //! The group is signalled only while its leader has not been collected, so its number cannot have come to mean another
-//! group. Where there are no groups (Windows) the process itself is ended, and what it started is not.
+//! group. Where there are no groups (Windows) the process itself is ended, and what it started is not. A launch that is to
+//! be confined is started by the command that its confinement makes, or not at all.
 
+use crate::confinement::{ConfinedStart, Guard};
 use crate::limits::{COLLECT_TIMEOUT, TERMINATE_GRACE};
 use crate::upstream::StdioLaunch;
 #[cfg(unix)]
@@ -70,8 +72,17 @@ pub struct ServerStart {
     /// This program: on Linux the server is started through it, so that it ends with us however we end.
     pub become_with: Option<PathBuf>,
     pub environment: Environment,
-    /// Where its standard error goes.
-    pub stderr: Stdio,
+    pub stderr: StandardError,
+}
+
+/// Where the standard error of a server goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandardError {
+    /// To ours. A confined server gets a pipe all the same, from which it is copied: through a descriptor of ours it could
+    /// read and truncate the file behind it.
+    Ours,
+    /// Into a pipe, for [`ServerProcess::take_stderr`].
+    Piped,
 }
 
 /// Signals the server's processes, as long as there are any. The default is the group of a server that was not started yet.
@@ -115,6 +126,8 @@ impl Pipes {
 pub struct ServerProcess {
     child: Arc<Mutex<Child>>,
     group: ServerGroup,
+    /// What watches over a confined server.
+    _guard: Option<Guard>,
 }
 
 /// Leaves a program the variables that every program needs.
@@ -122,6 +135,46 @@ fn clear(command: &mut Command) {
     let clean = CLEAN_VARIABLES.iter();
     let clean = clean.filter_map(|name| Some((name, std::env::var_os(name)?)));
     command.env_clear().envs(clean);
+}
+
+/// The command of a launch as it is.
+fn unconfined(
+    launch: &StdioLaunch,
+    become_with: Option<PathBuf>,
+    environment: Environment,
+) -> Command {
+    let mut command = match become_with.filter(|_| cfg!(target_os = "linux")) {
+        Some(program) => {
+            let mut command = Command::new(program);
+            command.arg(BECOME).arg(std::process::id().to_string()).arg(&launch.program);
+            command
+        }
+        None => Command::new(&launch.program),
+    };
+    command.args(&launch.arguments);
+    match environment {
+        Environment::Whole => {}
+        Environment::Clean | Environment::Named => clear(&mut command),
+    }
+    match environment {
+        Environment::Whole | Environment::Named => {
+            command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
+        }
+        Environment::Clean => {}
+    }
+    if let Some(directory) = &launch.directory {
+        command.current_dir(directory);
+    }
+    command
+}
+
+/// Copies what a confined program writes to our standard error, until its end.
+pub fn copy_to_errors(mut output: impl io::Read + Send + 'static) {
+    let copy = move || {
+        let _ = io::copy(&mut output, &mut io::stderr());
+    };
+    // Without a thread the pipe closes, and the program's messages are lost; the program is not.
+    let _ = std::thread::Builder::new().name("standard error".to_owned()).spawn(copy);
 }
 
 impl ServerProcess {
@@ -134,7 +187,7 @@ impl ServerProcess {
             group: ServerGroup::default(),
             become_with,
             environment: Environment::Whole,
-            stderr: Stdio::inherit(),
+            stderr: StandardError::Ours,
         };
         ServerProcess::start_as(launch, start)
     }
@@ -144,36 +197,40 @@ impl ServerProcess {
         start: ServerStart,
     ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
         let ServerStart { group, become_with, environment, stderr } = start;
-        let mut command = match become_with.filter(|_| cfg!(target_os = "linux")) {
-            Some(program) => {
-                let mut command = Command::new(program);
-                command.arg(BECOME).arg(std::process::id().to_string()).arg(&launch.program);
-                command
+        let (command, guard) = match &launch.confinement {
+            Some(confinement) => {
+                let ConfinedStart { command, guard } = confinement.confine(launch, environment)?;
+                (command, Some(guard))
             }
-            None => Command::new(&launch.program),
+            None => (unconfined(launch, become_with, environment), None),
         };
-        command.args(&launch.arguments);
-        match environment {
-            Environment::Whole => {
-                command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
-            }
-            Environment::Clean => {
-                clear(&mut command);
-                hide_own_memory();
-            }
-            Environment::Named => {
-                clear(&mut command);
-                command.envs(launch.environment.iter().map(|(name, value)| (name, value)));
-                hide_own_memory();
-            }
+        if environment != Environment::Whole {
+            hide_own_memory();
         }
-        if let Some(directory) = &launch.directory {
-            command.current_dir(directory);
+        let is_inherited = guard.is_none() && stderr == StandardError::Ours;
+        let errors = if is_inherited { Stdio::inherit() } else { Stdio::piped() };
+        let (mut process, input, output) = ServerProcess::start_command(command, group, errors)?;
+        process._guard = guard;
+        if stderr == StandardError::Ours
+            && let Some(errors) = process.take_stderr()
+        {
+            copy_to_errors(errors);
         }
+        Ok((process, input, output))
+    }
+
+    /// Starts a server by a command that is complete but for its pipes.
+    pub fn start_command(
+        mut command: Command,
+        group: ServerGroup,
+        stderr: Stdio,
+    ) -> io::Result<(ServerProcess, ChildStdin, ChildStdout)> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
+        // A confined server's end of a socket is in the command.
+        drop(command);
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let pipes = input.as_ref().zip(output.as_ref());
         let (id, pipes) = (child.id(), pipes.and_then(|(input, output)| Pipes::of(input, output)));
@@ -184,7 +241,7 @@ impl ServerProcess {
             #[cfg(not(unix))]
             child: child.clone(),
         }));
-        let process = ServerProcess { child, group };
+        let process = ServerProcess { child, group, _guard: None };
         match (input, output) {
             (Some(input), Some(output)) => Ok((process, input, output)),
             _ => Err(io::Error::other("the server has no pipes")),

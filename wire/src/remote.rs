@@ -28,11 +28,11 @@ mod pool;
 mod relay;
 mod stream;
 
+pub use crate::authorizer::Credential;
 pub use crate::http::tls::TlsKey;
 pub use client::{Heard, RemoteSession};
 pub use failure::{FailureKind, RemoteFailure, Unreadable};
 pub use limits::RemoteLimits;
-pub use link::Credential;
 pub use parameters::{BadAnnotation, MirroredParameters, ParameterHeader, Unmirrored};
 
 use limits::QUEUE_MESSAGES;
@@ -152,7 +152,18 @@ impl Remote {
                 Err(error) => Err(error),
             };
             match link {
-                Ok(link) => Relay::new(Arc::new(link), hear).run(queue).await,
+                Ok(link) => {
+                    let tended = async {
+                        match &endpoint.authorizer {
+                            Some(authorizer) => authorizer.tend().await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    tokio::select! {
+                        () = Relay::new(Arc::new(link), hear).run(queue) => {}
+                        () = tended => {}
+                    }
+                }
                 Err(error) => {
                     relay::refuse_all(&mut queue, hear, RemoteFailure::NotReached(error));
                 }

@@ -11,8 +11,8 @@ use crate::http::connect::Origin;
 use crate::http::tls::{self, TlsKey};
 use crate::http::{body, headers};
 use crate::upstream::HttpEndpoint;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use std::fmt;
@@ -24,6 +24,7 @@ use tokio_rustls::TlsConnector;
 pub struct ServiceAddress {
     endpoint: HttpEndpoint,
     tls: Option<TlsConnector>,
+    refuses_loopback: bool,
 }
 
 impl fmt::Debug for ServiceAddress {
@@ -53,7 +54,10 @@ impl fmt::Debug for ServiceRequest {
 /// What a service answered.
 pub struct ServiceAnswer {
     pub status: StatusCode,
+    pub headers: HeaderMap,
     pub location: Option<String>,
+    /// Seconds to wait before the next request, where the answer says so.
+    pub retry_after_seconds: Option<u64>,
     pub body: Vec<u8>,
 }
 
@@ -65,10 +69,13 @@ impl fmt::Debug for ServiceAnswer {
 }
 
 /// What is sent.
+#[derive(Clone)]
 pub enum ServiceBody {
     Json(Vec<u8>),
     /// `application/x-www-form-urlencoded`.
     Form(String),
+    /// `application/octet-stream`.
+    Bytes(Vec<u8>),
 }
 
 impl ServiceBody {
@@ -77,6 +84,9 @@ impl ServiceBody {
             ServiceBody::Json(bytes) => (headers::json(), bytes.into()),
             ServiceBody::Form(text) => {
                 (HeaderValue::from_static("application/x-www-form-urlencoded"), text.into())
+            }
+            ServiceBody::Bytes(bytes) => {
+                (HeaderValue::from_static("application/octet-stream"), bytes.into())
             }
         }
     }
@@ -87,6 +97,7 @@ impl fmt::Debug for ServiceBody {
         formatter.write_str(match self {
             ServiceBody::Json(_) => "Json(..)",
             ServiceBody::Form(_) => "Form(..)",
+            ServiceBody::Bytes(_) => "Bytes(..)",
         })
     }
 }
@@ -103,8 +114,14 @@ impl ServiceAddress {
             None => Some(tls::connector()?),
             Some(pem) => Some(tls::connector_with(roots(pem)?)?),
         };
-        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private };
-        Ok(ServiceAddress { endpoint, tls })
+        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private, authorizer: None };
+        Ok(ServiceAddress { endpoint, tls, refuses_loopback: false })
+    }
+
+    /// The same, for an address that another machine named: it must not lead to this one, whatever its name resolves to.
+    pub fn off_this_machine(mut self) -> ServiceAddress {
+        self.refuses_loopback = true;
+        self
     }
 
     /// Sends one request and reads its answer. The name is resolved each time, and the addresses are checked.
@@ -135,7 +152,50 @@ impl ServiceAddress {
     ) -> Result<ServiceAnswer, FetchError> {
         let HttpEndpoint { url, allow_private, .. } = &self.endpoint;
         let (tls, key) = (self.tls.clone(), TlsKey::default());
-        let origin = Origin::resolve(url, *allow_private, tls, key, limits.patience).await?;
+        let mut origin = Origin::resolve(url, *allow_private, tls, key, limits.patience).await?;
+        if self.refuses_loopback {
+            origin = origin.without_loopback()?;
+        }
+        let request = self.request_of(asked)?;
+        let mut live = origin.connect(Awaited::Connection).await?;
+        let lost = |source| -> ObserveError { origin.lost(Awaited::Connection, source) };
+        let mut response = live.sender.send_request(request).await.map_err(lost)?;
+        if !headers::plain_encoding(response.headers()) {
+            return Err(FetchError::Encoded);
+        }
+        let status = response.status();
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.map(str::to_owned);
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after_seconds = retry_after.and_then(|text| text.trim().parse().ok());
+        let headers = std::mem::take(response.headers_mut());
+        let body = body::read(response.body_mut(), limits.bytes).await.map_err(lost)?;
+        let body = body.ok_or(FetchError::TooLong(limits.bytes))?;
+        Ok(ServiceAnswer { status, headers, location, retry_after_seconds, body })
+    }
+
+    /// The bytes that a request sends, without sending them. A secret header is printed as `<secret>`.
+    pub(crate) fn printed(&self, asked: ServiceRequest) -> Result<Vec<u8>, FetchError> {
+        let body = asked.body.clone().map(|body| body.into_parts().1).unwrap_or_default();
+        let request = self.request_of(asked)?;
+        let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+        for (name, value) in request.headers() {
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            let value = if value.is_sensitive() { b"<secret>" } else { value.as_bytes() };
+            bytes.extend_from_slice(value);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        if request.method() == Method::POST {
+            bytes.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(&body);
+        Ok(bytes)
+    }
+
+    /// The message as it is written.
+    fn request_of(&self, asked: ServiceRequest) -> Result<Request<Full<Bytes>>, FetchError> {
         let ServiceRequest { method, path, headers: own, body } = asked;
         let uri: Uri = match path.as_str() {
             "" => headers::path_of(&self.endpoint),
@@ -157,17 +217,30 @@ impl ServiceAddress {
         for (name, value) in own {
             request.headers_mut().insert(name, value);
         }
-        let mut live = origin.connect(Awaited::Connection).await?;
-        let lost = |source| -> ObserveError { origin.lost(Awaited::Connection, source) };
-        let mut response = live.sender.send_request(request).await.map_err(lost)?;
-        if !headers::plain_encoding(response.headers()) {
-            return Err(FetchError::Encoded);
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn an_address_that_another_machine_named_does_not_lead_to_this_one() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let limits = FetchLimits { bytes: 10, patience: Duration::from_millis(500) };
+        for host in ["127.0.0.1", "localhost"] {
+            let url = format!("http://{host}:{port}/").parse().unwrap();
+            let address = ServiceAddress::new(url, true, None).unwrap().off_this_machine();
+            let refused = address.exchange(ServiceRequest::default(), limits).await.unwrap_err();
+            assert!(refused.is_address_refused(), "{refused}");
         }
-        let status = response.status();
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let location = location.map(str::to_owned);
-        let body = body::read(response.body_mut(), limits.bytes).await.map_err(lost)?;
-        let body = body.ok_or(FetchError::TooLong(limits.bytes))?;
-        Ok(ServiceAnswer { status, location, body })
+        // Without the rule it is reached, and says nothing.
+        let url = format!("http://127.0.0.1:{port}/").parse().unwrap();
+        let open = ServiceAddress::new(url, false, None).unwrap();
+        let silent = open.exchange(ServiceRequest::default(), limits).await.unwrap_err();
+        assert!(matches!(silent, FetchError::Slow(_)), "{silent}");
     }
 }

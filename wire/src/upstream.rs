@@ -1,10 +1,13 @@
 //! Where a server is: a program to start, or an address to reach.
 
+use crate::authorizer::Authorizer;
+use crate::confinement::Confinement;
 use crate::endpoint::EndpointUrl;
 use http::{HeaderName, HeaderValue};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A server to observe.
 #[derive(Debug, Clone)]
@@ -14,13 +17,15 @@ pub enum Upstream {
 }
 
 /// A program that speaks MCP on its standard input and output.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct StdioLaunch {
     pub program: OsString,
     pub arguments: Vec<OsString>,
     /// Added to the environment of this process.
     pub environment: Vec<(OsString, OsString)>,
     pub directory: Option<PathBuf>,
+    /// How the program is confined; it is started by this or not at all.
+    pub confinement: Option<Arc<dyn Confinement>>,
 }
 
 impl fmt::Debug for StdioLaunch {
@@ -33,6 +38,7 @@ impl fmt::Debug for StdioLaunch {
             .field("arguments", &self.arguments.len())
             .field("environment", &names)
             .field("directory", &self.directory)
+            .field("is_confined", &self.confinement.is_some())
             .finish()
     }
 }
@@ -45,6 +51,8 @@ pub struct HttpEndpoint {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Private, shared, link-local and metadata addresses are reached too. Loopback always is.
     pub allow_private: bool,
+    /// What every request shows the server beyond the headers, and what is done where the server refuses that.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl fmt::Debug for HttpEndpoint {
@@ -56,6 +64,7 @@ impl fmt::Debug for HttpEndpoint {
             .field("url", &self.url)
             .field("headers", &names)
             .field("allow_private", &self.allow_private)
+            .field("signs_in", &self.authorizer.is_some())
             .finish()
     }
 }

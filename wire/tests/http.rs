@@ -27,7 +27,12 @@ fn limits() -> ObserveLimits {
 }
 
 fn endpoint(url: &str) -> HttpEndpoint {
-    HttpEndpoint { url: url.parse().unwrap(), headers: Vec::new(), allow_private: false }
+    HttpEndpoint {
+        url: url.parse().unwrap(),
+        headers: Vec::new(),
+        allow_private: false,
+        authorizer: None,
+    }
 }
 
 async fn run(url: &str) -> Result<Observed, ObserveError> {

@@ -19,6 +19,8 @@ mod server;
 mod addresses;
 #[path = "remote/answers.rs"]
 mod answers;
+#[path = "remote/authorized.rs"]
+mod authorized;
 #[path = "remote/calls.rs"]
 mod calls;
 #[path = "remote/real.rs"]

@@ -27,6 +27,7 @@ fn scripted(script: &Value) -> Upstream {
         arguments: vec![script.to_string().into()],
         environment: Vec::new(),
         directory: None,
+        confinement: None,
     })
 }
 
@@ -168,6 +169,7 @@ async fn a_server_that_closes_its_output_and_stays_is_told_apart_from_one_that_e
         arguments: vec!["-c".into(), "exec >&-; trap '' TERM; while :; do sleep 1; done".into()],
         environment: Vec::new(),
         directory: None,
+        confinement: None,
     };
     let limits = ObserveLimits { shutdown_grace: Duration::from_millis(50), ..limits() };
     let error = observe(&Upstream::Stdio(launch), &limits, &|_| {}).await.unwrap_err();
@@ -390,6 +392,7 @@ async fn a_program_or_directory_that_is_not_there_is_named() {
             arguments: Vec::new(),
             environment: Vec::new(),
             directory: directory.map(Into::into),
+            confinement: None,
         })
     };
     let error = observe(&launch("no-such-program", None), &limits(), &|_| {}).await.unwrap_err();
@@ -406,6 +409,7 @@ async fn environment_and_directory_reach_the_server() {
         arguments: vec!["-c".into(), "echo \"$HOLDPOINT_TEST in $(pwd -P)\" >&2; exit 1".into()],
         environment: vec![("HOLDPOINT_TEST".into(), "value".into())],
         directory: Some(folder.path().to_owned()),
+        confinement: None,
     };
     assert!(!format!("{launch:?}").contains("value"), "values are not shown");
     let error = observe(&Upstream::Stdio(launch), &limits(), &|_| {}).await.unwrap_err();
@@ -478,6 +482,7 @@ mod processes {
             arguments: vec!["-c".into(), shell.into()],
             environment: vec![("NUMBER".into(), number.clone().into())],
             directory: None,
+            confinement: None,
         };
         let limits = ObserveLimits {
             start_timeout: Duration::from_millis(1_500),

@@ -6,12 +6,15 @@
 use contract::diff::{diff_entry, diff_surfaces};
 use contract::json::Document;
 use contract::surface::{Entry, EntryId, EntryType, Surface, read_capture};
+use contract::time::Timestamp;
 use gate::by_the_call::input::{Arguments, InputRulesCache, UndeclaredMembers};
 use gate::by_the_call::{CallRules, ToolChange};
 use holdpoint_bench::figures::{Figures, exit_code, peak_bytes};
 use holdpoint_bench::timing::{best_times, ratio};
 use holdpoint_bench::{hostile, likeness};
 use policy::preflight::{MAX_BUCKETS, RateKey, RateLimiter, RateScope, Throttle};
+use screen::grade::Grade;
+use screen::reading::Context;
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
     let mut figures = Figures::default();
     reading(&mut figures);
     comparing(&mut figures);
+    screening(&mut figures);
     calls_of_a_changed_tool(&mut figures);
     arguments(&mut figures);
     rates(&mut figures);
@@ -39,6 +43,21 @@ fn main() -> ExitCode {
 
 fn read(text: &str) -> Surface {
     read_capture(text.as_bytes()).unwrap_or_default()
+}
+
+/// Screening a list, in times of reading it.
+fn screening(figures: &mut Figures) {
+    let text = likeness::tools(1_000, None);
+    let context = Context::new(Grade::Scanned, Timestamp(0));
+    let surface = read(&text);
+    let [reading, screening] = best_times(
+        ROUNDS,
+        [&mut || drop(black_box(read(&text))), &mut || {
+            drop(black_box(screen::reading::read(&surface, &context)));
+        }],
+    );
+    println!("1,000 tools, {} KB: screened in {screening:?}", text.len() / 1024);
+    figures.tell("screening 1,000 tools, times reading them", ratio(screening, reading), 40.0);
 }
 
 /// Reading, canonicalizing and hashing beside `serde_json::from_slice::<Value>`.
@@ -97,7 +116,8 @@ fn calls_of_a_changed_tool(figures: &mut Figures) {
     figures.tell("a call of a tool whose change waits, microseconds", microseconds, 15.0);
 }
 
-/// What checking the arguments of a call of ten members costs, once the schema is compiled.
+/// What checking the arguments of a call of ten members costs, once the schema is compiled. What that is of a call's whole
+/// path, `gate arguments` measures.
 fn arguments(figures: &mut Figures) {
     const CALLS: u32 = 1_000;
     let property = |n: u32| format!(r#""p{n}":{{"type":"string","description":"Parameter {n}"}}"#);
@@ -130,17 +150,20 @@ fn rates(figures: &mut Figures) {
         quota: "1000000000/day".parse().ok(),
         scope: RateScope::PrincipalTool,
     };
-    let (limiter, begun) = (RateLimiter::new(throttle), Instant::now());
+    let (alone, begun) = (RateLimiter::new(throttle), Instant::now());
+    let shared = RateLimiter::new(throttle).shared_as("files", Box::new(|| ()));
     let names: Vec<String> = (0..MAX_BUCKETS / 2).map(|n| format!("principal-{n}")).collect();
-    let mut take = || {
+    let take = |limiter: &RateLimiter| {
         for name in &names {
             let key = RateKey { issuer: "https://idp.example", principal: name, tool: "read" };
             let _ = black_box(limiter.take(key, begun.elapsed(), 1_800_000_000));
         }
     };
-    let [time] = best_times(ROUNDS, [&mut take]);
-    let microseconds = time.as_secs_f64() * 1e6 / names.len() as f64;
-    figures.tell("a rate limit, microseconds", microseconds, 1.0);
+    let times = best_times(ROUNDS, [&mut || take(&alone), &mut || take(&shared)]);
+    let names = ["a rate limit, microseconds", "a rate limit of several nodes, microseconds"];
+    for (name, time) in names.into_iter().zip(times) {
+        figures.tell(name, time.as_secs_f64() * 1e6 / (MAX_BUCKETS / 2) as f64, 1.0);
+    }
 }
 
 /// The largest capture of a corpus, where one is named.

@@ -5,9 +5,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use contract::surface::ListKind;
-use engine::lists;
 use engine::outlet::LineOutlet;
 use engine::recorder::Recorder;
+use gate::view::answer_list;
 use holdpoint_bench::calls::write_alone;
 use holdpoint_bench::figures::{Figures, exit_code, resident_bytes};
 use holdpoint_bench::sessions::{Outcome, Sessions, answer, answered, call, frame, situation};
@@ -173,7 +173,7 @@ fn listing(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     let begun = Instant::now();
     let visible = list.visible(|key| key.bytes().map(u32::from).sum::<u32>() % 3 == 0);
     let filtering = begun.elapsed();
-    let answer = lists::answer(view, ListKind::Tools, Some(&visible), None, b"1");
+    let answer = answer_list(view, ListKind::Tools, Some(&visible), None, b"1");
     let whole = [answer.parts().concat().as_slice(), b"\n"].concat();
     // Sending is a write to a stream that another thread reads.
     let (mut plain, ours) = (drained()?, drained()?);
@@ -187,7 +187,7 @@ fn listing(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
                 }
             },
             &mut || {
-                let answer = lists::answer(view, ListKind::Tools, Some(&visible), None, b"1");
+                let answer = answer_list(view, ListKind::Tools, Some(&visible), None, b"1");
                 if let Err(error) = outlet.write_line(&answer.parts()) {
                     eprintln!("a list was not sent: {error}");
                 }

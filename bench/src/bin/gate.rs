@@ -32,6 +32,10 @@ const LARGE_PROGRAM_BYTES: u64 = 100_000_000;
 /// The load average up to which a machine counts as quiet.
 const QUIET_LOAD: f64 = 1.0;
 const FEW_TOOLS: usize = 10;
+/// What a gate that checks arguments is configured with.
+const CHECKED: &str = "[preflight]\nschema = true\n";
+const CHECKING_ROUNDS: usize = 40;
+const CHECKING_CALLS: usize = 200;
 const MANY_TOOLS: usize = 10_000;
 
 /// Calls of one size, and what they may cost.
@@ -80,8 +84,9 @@ const SIZES: [Size; 3] = [
 type Measure = fn(&Programs, &mut Figures) -> Outcome<()>;
 
 /// What can be asked for alone, by its name as an argument.
-const PARTS: [(&str, Measure); 5] = [
+const PARTS: [(&str, Measure); 6] = [
     ("latency", latency),
+    ("arguments", arguments),
     ("throughput", throughput),
     ("start", starting),
     ("memory", memory),
@@ -205,6 +210,49 @@ fn tell_added(figures: &mut Figures, size: &str, what: &str, times: [f64; 3], bo
     );
     let figure = gate_adds / relay_adds.max(0.1);
     figures.tell(&format!("added to a call of {size}, {what}, times the relay"), figure, bound);
+}
+
+/// What a call of ten values takes longer where its arguments are checked, of its whole path from the client through the gate
+/// to the server and back.
+fn arguments(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
+    let home = |settings: &str| -> Outcome<tempfile::TempDir> {
+        let home = tempfile::tempdir()?;
+        std::fs::write(home.path().join("holdpoint.toml"), settings)?;
+        Ok(home)
+    };
+    let (plain, checked) = (home("")?, home(CHECKED)?);
+    let mut request = Request::new(
+        "tools/call",
+        r#"{"name":"tool_0","arguments":{"limit":50,"cursor":"eyJwIjoyfQ","order":"newest","filter":{"author":"ada","labels":["bug","urgent"],"since":"2026-01-01T00:00:00Z"},"query":"status:open assignee:me"}}"#,
+    );
+    // What is measured has to be a check that refuses: the same call with a word of another kind.
+    let mut refused =
+        Request::new("tools/call", r#"{"name":"tool_0","arguments":{"limit":"many","query":"a"}}"#);
+    let mut rounds: [Vec<Round>; 2] = Default::default();
+    for _ in 0..SITTINGS {
+        let start = |home: &tempfile::TempDir| ready(programs, Between::Gate, home.path(), TOOLS);
+        let mut peers = [start(&plain)?, start(&checked)?];
+        for (peer, expected) in peers.iter_mut().zip([Answer::Result, Answer::Error]) {
+            if peer.ask(&mut refused)? != expected || peer.ask(&mut request)? != Answer::Result {
+                return Err(unexpected(peer.line()).into());
+            }
+            time_calls(peer, &mut request, CHECKING_CALLS)?;
+        }
+        for round in 0..CHECKING_ROUNDS {
+            in_turn(round, &mut peers, &mut rounds, |peer| {
+                time_calls(peer, &mut request, CHECKING_CALLS)
+            })?;
+        }
+        finish_all(peers)?;
+    }
+    let [plain, checked] =
+        rounds.map(|rounds| median(rounds.iter().map(|round| round.p50).collect()));
+    println!(
+        "a call of ten values, p50: {plain:.1} us, with its arguments checked {checked:.1} us"
+    );
+    let share = (checked - plain) / plain * 100.0;
+    figures.tell("checking ten values, % of the call's path", share, 20.0);
+    Ok(())
 }
 
 /// Calls a second with many in flight.

@@ -7,7 +7,7 @@
 use holdpoint_bench::callers::{Failure, HttpCaller};
 use holdpoint_bench::doors::{Door, DoorPrograms, GatewayHome};
 use holdpoint_bench::figures::{Figures, exit_code};
-use holdpoint_bench::process::Memory;
+use holdpoint_bench::process::{Memory, processor_time};
 use holdpoint_bench::samples::{Round, first_quarter, median};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -142,16 +142,30 @@ async fn throughput(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<(
     for sessions in [1, 16, 64] {
         let mut callers = stage.callers(sessions).await?;
         let mut rates: [Vec<f64>; 2] = Default::default();
+        let mut worked: [Vec<f64>; 2] = Default::default();
         for round in 0..=THROUGHPUT_ROUNDS {
-            for (own, rates) in callers.iter_mut().zip(&mut rates) {
+            let doors = [&stage.proxy, &stage.gateway];
+            let taken = rates.iter_mut().zip(&mut worked);
+            for ((own, door), (rates, worked)) in callers.iter_mut().zip(doors).zip(taken) {
+                let before = processor_time(door.process_id());
                 let (rate, back) = rate(std::mem::take(own), THROUGHPUT_CALLS / sessions).await?;
+                let after = processor_time(door.process_id());
                 *own = back;
                 // The first round warms up.
-                rates.extend((round > 0).then_some(rate));
+                if round > 0 {
+                    rates.push(rate);
+                    let time =
+                        after.zip(before).map(|(after, before)| after.saturating_sub(before));
+                    let each = time.unwrap_or_default().as_secs_f64() * 1e6;
+                    worked.push(each / THROUGHPUT_CALLS as f64);
+                }
             }
         }
-        let [proxy, gateway] = rates.map(median);
-        println!("calls a second, {sessions} sessions: proxy {proxy:.0}, gateway {gateway:.0}");
+        let ([proxy, gateway], [proxy_works, gateway_works]) =
+            (rates.map(median), worked.map(median));
+        println!(
+            "calls a second, {sessions} sessions: proxy {proxy:.0}, gateway {gateway:.0}; processor time of a call: proxy {proxy_works:.1} us, gateway {gateway_works:.1} us"
+        );
         let what = format!("throughput with {sessions} sessions, times the proxy's");
         figures.tell_at_least(&what, gateway / proxy.max(1.0), 0.6);
     }
@@ -305,6 +319,19 @@ async fn scale(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
         caller.call(0, 100).await?;
         identities.push(caller.identity().clone());
     }
+    // The first call of a tool compiles its schema. That is told by itself: a call costs what it costs from then on.
+    let resident = || Memory::of(many.gateway.process_id()).map(|memory| memory.resident as f64);
+    let before = resident();
+    let mut first = Vec::new();
+    for tool in 0..MANY_TOOLS {
+        let [_, caller] = &mut callers;
+        first.push(caller.call(tool, 100).await?);
+    }
+    let more = before.zip(resident()).map_or(0.0, |(before, after)| (after - before) / 1e6);
+    println!(
+        "the first call of each of {MANY_TOOLS} tools, p50: {:.0} us; they leave {more:.0} MB more resident",
+        Round::of(&first).p50
+    );
     let mut tools = (0..MANY_TOOLS).cycle().step_by(7);
     let mut principals = identities.iter().cycle();
     let mut rounds: [Vec<f64>; 2] = Default::default();

@@ -1,5 +1,6 @@
-//! `http_echo [TOOLS]`: an MCP server over streamable HTTP that answers each call with a text of as many bytes as the call's
-//! `query` says. It prints the address that it listens on.
+//! `http_echo [TOOLS] [--stdio]`: an MCP server over streamable HTTP that answers each call with a text of as many bytes as
+//! the call's `query` says. It prints the address that it listens on. With `--stdio` it is the same server on its standard
+//! streams.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +42,9 @@ fn serve() -> io::Result<()> {
         calls: AtomicU64::new(0),
         texts: Mutex::default(),
     });
+    if std::env::args().any(|word| word == "--stdio") {
+        return server.serve_streams();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -68,6 +72,21 @@ struct HttpEcho {
 }
 
 impl HttpEcho {
+    /// Answers lines until there are no more.
+    fn serve_streams(&self) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        for line in io::stdin().lock().lines() {
+            let line = line?;
+            if let Some(id) = value_after(line.as_bytes(), b"\"id\":") {
+                let mut answer = self.answer(id, line.as_bytes());
+                answer.push(b'\n');
+                output.write_all(&answer)?;
+                output.flush()?;
+            }
+        }
+        Ok(())
+    }
+
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         if request.method() != Method::POST {
             return empty(StatusCode::METHOD_NOT_ALLOWED);

@@ -6,15 +6,19 @@ use crate::screen;
 /// The widest that help is written.
 const MAX_WIDTH: usize = 100;
 
-const GROUPS: [(&str, &[&str]); 6] = [
-    ("Guard servers", &["run", "hosts", "wire", "unwire", "watch"]),
+const GROUPS: [(&str, &[&str]); 7] = [
+    (
+        "Guard servers",
+        &["run", "pins", "sandbox", "hosts", "wire", "unwire", "watch", "sign-in", "sign-out"],
+    ),
     (
         "See what changed",
-        &["status", "check", "review", "show", "history", "diff", "capture", "hash"],
+        &["status", "check", "review", "show", "history", "diff", "screen", "capture", "hash"],
     ),
     ("Decide", &["pin", "approve", "quarantine", "release", "rollback", "incident"]),
-    ("Look back", &["stats", "digest", "receipts", "attest"]),
+    ("Look back", &["stats", "digest", "receipts", "attest", "calibrate", "evaluate"]),
     ("Serve a team", &["gateway", "policy", "key", "inventory", "approvals", "conformance"]),
+    ("Ask others, and publish what is known of servers", &["network", "directory", "crawl"]),
     (
         "Get started, and help",
         &["demo", "doctor", "help", "completions", "man", "store", "uninstall"],

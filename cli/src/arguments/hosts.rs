@@ -1,5 +1,6 @@
 //! What can be typed after `holdpoint hosts`, `wire` and `unwire`.
 
+use super::sandbox::SandboxProfile;
 use clap::Args;
 use hosts::Host;
 use hosts::table::{HOSTS, host};
@@ -23,11 +24,17 @@ pub(crate) struct WireCommand {
     /// Guard the servers named with `--server` although they have no header: they need no sign-in
     #[arg(long, requires = "server")]
     pub(crate) no_sign_in: bool,
+    /// Also guard servers that the host signs in to: Holdpoint signs in instead, and keeps the tokens in your keyring
+    #[arg(long, conflicts_with = "no_sign_in")]
+    pub(crate) sign_in: bool,
     /// The program that the entries start [default: this one]
     #[arg(long, value_name = "PATH")]
     pub(crate) program: Option<PathBuf>,
+    /// Have the wired programs started confined: isolated, workspace or read-only [default: not confined]
+    #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true, default_missing_value = "isolated", conflicts_with = "gateway", hide_possible_values = true)]
+    pub(crate) sandbox: Option<SandboxProfile>,
     /// Point hosts at this gateway: one entry is added to each host's file
-    #[arg(long, value_name = "URL", conflicts_with_all = ["no_sign_in", "program", "server"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["no_sign_in", "sign_in", "program", "server"])]
     pub(crate) gateway: Option<String>,
     /// The key for the gateway, as `env:VARIABLE` or `file:PATH` [default: none is written]
     #[arg(long, value_name = "SOURCE", requires = "gateway")]

@@ -1,6 +1,7 @@
-//! The arguments of `holdpoint run` alone. A gate stays up for as long as its client: reading them with the definitions of
+//! The arguments of `holdpoint run` and `holdpoint pins` alone. A gate stays up for as long as its client: reading them with the definitions of
 //! all other commands would keep those in its memory.
 
+use super::pins::PinsCommand;
 use super::{Arguments, Command, Options, RunCommand};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -10,19 +11,23 @@ struct RunArguments {
     #[command(flatten)]
     options: Options,
     #[command(subcommand)]
-    command: OnlyRun,
+    command: OnlyGates,
 }
 
 #[derive(Debug, Subcommand)]
-enum OnlyRun {
-    Run(RunCommand),
+enum OnlyGates {
+    Run(Box<RunCommand>),
+    Pins(PinsCommand),
 }
 
 /// Returns `None` for other commands, and for what is not understood: the definitions of all commands explain it.
 pub(super) fn read(words: impl IntoIterator<Item = OsString>) -> Option<Arguments> {
     let RunArguments { options, command } = RunArguments::try_parse_from(words).ok()?;
-    let OnlyRun::Run(command) = command;
-    Some(Arguments { options, command: Command::Run(command) })
+    let command = match command {
+        OnlyGates::Run(command) => Command::Run(*command),
+        OnlyGates::Pins(command) => Command::Pins(command),
+    };
+    Some(Arguments { options, command })
 }
 
 #[cfg(test)]
@@ -42,6 +47,7 @@ mod tests {
     fn arguments_of_a_gate_are_read_as_they_are_with_all_commands() {
         check("holdpoint run -- npx server --help", true);
         check("holdpoint --quiet run --home /h --server files --posture shield -- a b", true);
+        check("holdpoint -q pins --stdio --home /h", true);
         check("holdpoint run --json --url https://example.com/mcp --header A=env:B", true);
         check(
             "holdpoint run --trust-root root.json --required internal --url https://a.example",
@@ -55,6 +61,7 @@ mod tests {
             "holdpoint",
             "holdpoint --version",
             "holdpoint help run",
+            "holdpoint pins",
             "holdpoint run --help",
             "holdpoint run --quiet --verbose -- a",
             "holdpoint run --unknown -- a",

@@ -54,6 +54,11 @@ fn list(gateway: &RemoteGateway, options: &Options) -> Result<Exit, Failure> {
     if waiting.is_none_or(Vec::is_empty) {
         screen::say("no call waits for you");
     }
+    let missing = document.get("missing").and_then(Value::as_array);
+    for node in missing.into_iter().flatten().filter_map(Value::as_str) {
+        let node = readable(node);
+        screen::remark(format!("the node at {node} does not answer: its calls are not shown"));
+    }
     Ok(Exit::Fine)
 }
 
@@ -92,10 +97,17 @@ fn say(call: &Value, is_whole: bool) {
     screen::say(styled(DIM, format!("    since {}, until {}", of("parked_at"), of("expires_at"))));
     if is_whole {
         screen::say(format!("    contract {}", of("contract_hash")));
-        let arguments = call.get("arguments").unwrap_or(&Value::Null);
-        let pretty = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        for line in pretty.lines() {
-            screen::say(format!("    {}", readable(line)));
+        say_json(call.get("arguments").unwrap_or(&Value::Null));
+        if let Some(answers) = call.get("input_responses").filter(|it| !it.is_null()) {
+            screen::say("    answers to the server's questions");
+            say_json(answers);
         }
+    }
+}
+
+fn say_json(value: &Value) {
+    let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
+    for line in pretty.lines() {
+        screen::say(format!("    {}", readable(line)));
     }
 }

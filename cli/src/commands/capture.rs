@@ -2,6 +2,7 @@
 
 use crate::arguments::{CaptureCommand, Options};
 use crate::configuration::Configuration;
+use crate::confinement::{ConfinedIn, Otherwise};
 use crate::failure::{Exit, Failure};
 use crate::observation::{observe, remark_notes};
 use crate::screen;
@@ -17,7 +18,13 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
     // A capture has no origin, so nothing is ever compared with what this key hashes.
     let key = LaunchKey::unkept()?;
     let id = server_id(&reach.origin(&key))?;
-    let reach = reach.configured_by(&id, &configuration, &command.upstream);
+    let place = ConfinedIn { home: &home, configuration: &configuration, is_quiet: options.quiet };
+    let reach = reach.configured_by(&id, &configuration, &command.upstream).confined(
+        &id,
+        &command.upstream.sandbox,
+        place,
+        Otherwise::AsBefore,
+    )?;
     admit_before_look(&id, &reach, &configuration, &home)?;
     let surface = observe(&reach, &key, options)?;
     remark_notes(&surface, options);

@@ -2,6 +2,8 @@
 
 use crate::approver;
 use crate::arguments::{CheckCommand, Options};
+use crate::behavior::{TriedByHand, try_by_hand};
+use crate::commands::network::LocalNetwork;
 use crate::failure::{Exit, Failure};
 use crate::observation::{now, remark_notes, surface_of};
 use crate::report::{self, VerdictDocument};
@@ -27,28 +29,44 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     }
     let surface = surface_of(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);
-    let judgement = server.judge(&surface, command.posture);
+    let mut judgement = server.judge(&surface, command.posture);
     // A posture that was only tried moves no status.
     let counted = command.posture.is_none().then(|| server.judge_for_status(&surface));
     let by = approver::name();
     let by = approver::by(&by);
     observe(&mut workplace.store, &server, &surface, counted.as_ref(), by)?;
+    let tried = command.behavioral.then(|| {
+        let upstream = match &target.source {
+            Source::Server(reach) => Some(&reach.upstream),
+            Source::Capture(_) => None,
+        };
+        let consent = workplace.configuration.consent(&target.id);
+        let home = workplace.home.path();
+        try_by_hand(&target.id, consent, upstream, &surface, &mut judgement, home)
+    });
+    LocalNetwork::open(workplace.home.path(), &workplace.configuration)
+        .refreshed()
+        .remark_changes(&judgement);
     let is_quarantined = server.status() == ServerStatus::Quarantined;
     let text = server_text::on_standard_output(command.text.server_text);
-    if options.json {
+    let is_untried = if options.json {
         let mut document = VerdictDocument::of(&judgement, text);
         document.server = Some(target.id.as_str());
         if is_quarantined {
             document.quarantined();
         }
-        document.behavioral = command.behavioral.then_some("UNAVAILABLE");
+        let is_untried = tried.as_ref().is_some_and(TriedByHand::holds);
+        document.behavioral = tried.as_ref().map(|tried| tried.behavior);
+        document.observed = tried.map(|tried| tried.tools);
         screen::print_json(&document)?;
+        is_untried
     } else {
         report::say_entries(&judgement, text);
         let waits = counted.as_ref().unwrap_or(&judgement).waiting().next().is_some();
-        tell(&target.id, &judgement, command.behavioral, is_quarantined, waits, options);
-    }
-    let is_held = judgement.verdict.is_held() || command.behavioral || is_quarantined;
+        tell(&target.id, &judgement, tried.as_ref(), is_quarantined, waits, options);
+        tried.as_ref().is_some_and(TriedByHand::holds)
+    };
+    let is_held = judgement.verdict.is_held() || is_untried || is_quarantined;
     let is_unreadable =
         !judgement.unreadable.is_empty() && matches!(target.source, Source::Server(_));
     Ok(match (is_unreadable, is_held) {
@@ -61,7 +79,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
 fn tell(
     id: &ServerId,
     judgement: &SurfaceJudgement,
-    behavioral: bool,
+    tried: Option<&TriedByHand>,
     is_quarantined: bool,
     waits: bool,
     options: &Options,
@@ -74,8 +92,8 @@ fn tell(
     } else {
         screen::say(format!("{id}: {}", report::summary(judgement)));
     }
-    if behavioral {
-        screen::say("behaviour: UNAVAILABLE: it cannot be observed yet, so the verdict stays held");
+    if let Some(tried) = tried {
+        tried.say();
     }
     if waits && !options.quiet {
         screen::say(styled(DIM, format!("next: holdpoint review {id}")));

@@ -5,12 +5,15 @@ mod env_file;
 mod home;
 mod places;
 mod program;
+mod sandbox;
 
 use crate::arguments::Options;
 use crate::arguments::doctor::DoctorCommand;
 use crate::configuration::Configuration;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
+use crate::sign_in::{KnownSignIn, KnownSignIns};
+use crate::target::home_path;
 use codes::{Code, FindingState};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,11 +57,23 @@ pub(crate) fn run(command: &DoctorCommand, options: &Options) -> Result<Exit, Fa
         return Ok(Exit::Fine);
     }
     let mut findings = program::look();
+    findings.extend(sandbox::look());
     let record = home::look(options, &mut findings)?;
     places::look(options, record.as_ref(), &mut findings)?;
+    findings.extend(sign_ins(options)?);
     report(&findings, options)?;
     let is_wrong = findings.iter().any(|finding| finding.code.state() == FindingState::Wrong);
     Ok(if is_wrong { Exit::Unprotected } else { Exit::Fine })
+}
+
+/// The servers that Holdpoint holds a credential for: worth knowing, and asked for by a person.
+fn sign_ins(options: &Options) -> Result<Vec<Finding>, Failure> {
+    let known = KnownSignIns::read(&home_path(options)?);
+    let finding = |known: &KnownSignIn| {
+        let fix = format!("holdpoint sign-out {}", known.id);
+        Finding::new(Code::SignedIn, known.words()).fixed_by(fix)
+    };
+    Ok(known.all().iter().map(finding).collect())
 }
 
 /// A file that was named has to be there: one that is not would count as fine.

@@ -1,64 +1,129 @@
 //! `holdpoint incident`: the switches that stop calls, and revocations.
 
+mod drill;
+
 use crate::approver;
 use crate::arguments::Options;
 use crate::arguments::incident::{
-    BlockEgressCommand, IncidentCommand, IncidentSubcommand, OnCommand, RevokeCommand,
+    BlockEgressCommand, IncidentCommand, IncidentSubcommand, OffCommand, OnCommand, ReleaseCommand,
+    RevokeCommand,
 };
 use crate::failure::{Exit, Failure};
+use crate::gateway_file;
 use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::Workplace;
 use engine::acts::ActError;
-use engine::acts::incident::{self, Consent};
+use engine::acts::incident::{self, Consent, IncidentDocument};
 use gate::server::ServerId;
-use serde::Serialize;
-use std::collections::BTreeSet;
+use std::path::Path;
 use store::{
-    By, Incident, IncidentScope, IncidentState, IncidentStore, Revocation, RevokedKind, Signed,
-    Store,
+    By, Incident, IncidentLevel, IncidentScope, IncidentState, IncidentStore, Location, Quarantine,
+    Revocation, RevokedKind, Signed, StoppedParts, Store,
 };
 
 /// In an incident a person has to know what stops nothing yet.
-const UNENFORCED: &str = "blocked egress and revoked keys and sessions are recorded for a gateway: `holdpoint run` does not look at them. To stop calls now: holdpoint incident on";
+const UNENFORCED: &str = "revoked keys and sessions are recorded for a gateway: `holdpoint run` does not look at them. To stop calls now: holdpoint incident on";
 
 /// The most revocations that a person is shown: the newest.
 const MAX_SHOWN: usize = 20;
 
 pub(crate) fn run(command: &IncidentCommand, options: &Options) -> Result<Exit, Failure> {
-    let mut workplace = Workplace::open(options)?;
+    let (mut workplace, location) = open(options, command.config.as_deref())?;
     match &command.command {
         IncidentSubcommand::On(command) => begin(command, &mut workplace)?,
-        IncidentSubcommand::Off => end(&mut workplace)?,
+        IncidentSubcommand::Off(command) => end(command, &mut workplace)?,
         IncidentSubcommand::Status => {}
+        IncidentSubcommand::Release(command) => release(command, &mut workplace)?,
+        IncidentSubcommand::Drill => return drill::run(&mut workplace, &location, options),
         IncidentSubcommand::Revoke(command) => revoke(command, &mut workplace)?,
         IncidentSubcommand::BlockEgress(command) => block_egress(command, &mut workplace)?,
     }
     let state = workplace.store.incident()?;
     if options.json {
-        screen::print_json(&StateDocument::of(&state))?;
+        screen::print_json(&IncidentDocument::of(&state))?;
     } else {
         tell(&state, options);
     }
     Ok(Exit::Fine)
 }
 
+/// The home, with the store that a gateway's file names where there is one: the switches of a gateway are there.
+fn open(options: &Options, config: Option<&Path>) -> Result<(Workplace, Location), Failure> {
+    let mut workplace = Workplace::open(options)?;
+    let own = workplace.configuration.store()?;
+    let path = gateway_file::path(workplace.home.path(), config);
+    if config.is_none() && !path.exists() {
+        return Ok((workplace, own));
+    }
+    let (gateway, _) = gateway_file::read(&path)?;
+    let location = gateway_file::location(&gateway, &workplace.configuration)?;
+    if !is_same(&location, &own) {
+        let store = store::open(&workplace.home, &location)?;
+        workplace.store = store::Witnessed::new(store, &workplace.home);
+        screen::remark(format!(
+            "this is the store of `{}`; `holdpoint run` uses the one of holdpoint.toml",
+            path.display()
+        ));
+    }
+    Ok((workplace, location))
+}
+
+fn is_same(location: &Location, other: &Location) -> bool {
+    match (location, other) {
+        (Location::Sqlite, Location::Sqlite) => true,
+        (Location::SqliteIn(folder), Location::SqliteIn(other)) => folder == other,
+        (Location::Postgres(address), Location::Postgres(other)) => {
+            address.to_string() == other.to_string()
+        }
+        (Location::Sqlite | Location::SqliteIn(_) | Location::Postgres(_), _) => false,
+    }
+}
+
 fn begin(command: &OnCommand, workplace: &mut Workplace) -> Result<(), Failure> {
-    let servers: BTreeSet<ServerId> = command.server.iter().cloned().collect();
-    let scope =
-        if servers.is_empty() { IncidentScope::All } else { IncidentScope::Servers(servers) };
-    let incident = Incident { level: command.level, scope, reason: command.reason.clone() };
+    let OnCommand { server, tool, principal, level, reason } = command;
+    let parts = StoppedParts {
+        servers: server.iter().cloned().collect(),
+        tools: tool.iter().cloned().collect(),
+        principals: principal.iter().cloned().collect(),
+    };
+    if principal.iter().any(String::is_empty) {
+        return Err(Failure::usage("`--principal` has an empty name"));
+    }
+    let names_others = !tool.is_empty() || !principal.is_empty();
+    if level.is_some() && server.is_empty() && names_others {
+        let words = "`--level` is about servers, and tools and principals are stopped whatever the risk: leave it out, or name the servers with `--server`";
+        return Err(Failure::usage(words));
+    }
+    let scope = match parts == StoppedParts::default() {
+        true => IncidentScope::All,
+        false => IncidentScope::Parts(parts),
+    };
+    let level = level.unwrap_or(IncidentLevel::High);
+    let incident = Incident { level, scope, reason: reason.clone() };
     let question = "Replace the current incident with one that stops less?";
     with_consent(workplace, question, |store, consent, by| {
         incident::begin(store, &incident, consent, by)
     })
 }
 
-fn end(workplace: &mut Workplace) -> Result<(), Failure> {
-    let on = workplace.store.incident()?.incident;
-    let scope = on.map(|(incident, _)| scope_words(&incident.scope)).unwrap_or_default();
-    let question = format!("End the incident on {scope}?");
-    with_consent(workplace, &question, incident::end)
+fn end(command: &OffCommand, workplace: &mut Workplace) -> Result<(), Failure> {
+    let Some((on, _)) = workplace.store.incident()?.incident else { return Ok(()) };
+    let Some(reason) = &command.reason else {
+        let words = "say why it is over: holdpoint incident off --reason 'the key was replaced'";
+        return Err(Failure::usage(words));
+    };
+    let question = format!("End the incident on {}?", scope_words(&on.scope));
+    with_consent(workplace, &question, |store, consent, by| {
+        incident::end(store, reason, consent, by)
+    })
+}
+
+fn release(command: &ReleaseCommand, workplace: &mut Workplace) -> Result<(), Failure> {
+    let id = &command.id;
+    with_consent(workplace, &format!("Release `{id}` from quarantine?"), |store, consent, by| {
+        incident::release(store, id, consent, by)
+    })
 }
 
 fn revoke(command: &RevokeCommand, workplace: &mut Workplace) -> Result<(), Failure> {
@@ -112,75 +177,21 @@ fn with_consent(
     }
 }
 
-/// What every subcommand prints: how it stands now.
-#[derive(Debug, Serialize)]
-struct StateDocument<'a> {
-    incident: Option<IncidentDocument<'a>>,
-    egress_blocked: Option<&'a Signed>,
-    revocations: Vec<RevocationDocument<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct IncidentDocument<'a> {
-    level: &'static str,
-    /// None: all of them.
-    servers: Option<&'a BTreeSet<ServerId>>,
-    reason: Option<&'a str>,
-    #[serde(flatten)]
-    signed: &'a Signed,
-}
-
-#[derive(Debug, Serialize)]
-struct RevocationDocument<'a> {
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'a str>,
-    value_sha256: String,
-    #[serde(flatten)]
-    signed: &'a Signed,
-}
-
-impl<'a> StateDocument<'a> {
-    fn of(state: &'a IncidentState) -> StateDocument<'a> {
-        let incident = state.incident.as_ref().map(|(incident, signed)| IncidentDocument {
-            level: incident.level.as_str(),
-            servers: match &incident.scope {
-                IncidentScope::All => None,
-                IncidentScope::Servers(servers) => Some(servers),
-            },
-            reason: incident.reason.as_deref(),
-            signed,
-        });
-        let revocations = state.revocations.iter().map(|revocation| RevocationDocument {
-            kind: revocation.kind.as_str(),
-            value: revocation.shown_value(),
-            value_sha256: revocation.value_sha256(),
-            signed: &revocation.signed,
-        });
-        StateDocument {
-            incident,
-            egress_blocked: state.egress_blocked.as_ref(),
-            revocations: revocations.collect(),
-        }
-    }
-}
-
 fn tell(state: &IncidentState, options: &Options) {
     match &state.incident {
         None => screen::say(format!("{}  no incident", styled(GREEN.bold(), "OFF"))),
         Some((incident, signed)) => {
-            let (level, scope) = (incident.level.as_str(), scope_words(&incident.scope));
             screen::say(format!(
-                "{}  level {level}, on {}: calls are denied{}",
+                "{}  {}: calls are denied{}",
                 styled(RED.bold(), "INCIDENT"),
-                styled(BOLD, scope),
+                on_words(incident),
                 since(signed)
             ));
             if let Some(reason) = &incident.reason {
                 screen::say(format!("    {}", screen::readable(reason)));
             }
             if !options.quiet {
-                screen::say(styled(DIM, "    end it: holdpoint incident off"));
+                screen::say(styled(DIM, "    end it: holdpoint incident off --reason TEXT"));
             }
         }
     }
@@ -188,6 +199,7 @@ fn tell(state: &IncidentState, options: &Options) {
         let blocked = styled(RED.bold(), "EGRESS BLOCKED");
         screen::say(format!("{blocked}  outgoing connections are blocked{}", since(signed)));
     }
+    tell_quarantines(&state.quarantines, options);
     tell_revocations(&state.revocations);
     if !options.quiet && needs_a_gateway(state) {
         screen::say(format!("{} {UNENFORCED}", styled(YELLOW, "!")));
@@ -200,7 +212,7 @@ fn needs_a_gateway(state: &IncidentState) -> bool {
         RevokedKind::Server | RevokedKind::Principal => false,
         RevokedKind::Key | RevokedKind::Session => true,
     };
-    state.egress_blocked.is_some() || state.revocations.iter().any(is_elsewhere)
+    state.revocations.iter().any(is_elsewhere)
 }
 
 fn tell_revocations(revocations: &[Revocation]) {
@@ -222,15 +234,61 @@ fn tell_revocations(revocations: &[Revocation]) {
     }
 }
 
-fn scope_words(scope: &IncidentScope) -> String {
-    match scope {
-        IncidentScope::All => "all servers".to_owned(),
-        IncidentScope::Servers(servers) => {
-            let names: Vec<&str> = servers.iter().map(ServerId::as_str).collect();
-            let number = count(names.len(), "server", "servers");
-            format!("{number}: {}", names.join(", "))
+/// Who tripped an anomaly rule.
+fn tell_quarantines(quarantines: &[Quarantine], options: &Options) {
+    for quarantine in quarantines.iter().rev().take(MAX_SHOWN) {
+        let id = quarantine.id();
+        let what = if quarantine.session.is_some() { "a session of " } else { "" };
+        screen::say(format!(
+            "{}  {what}{}: {}{}",
+            styled(RED.bold(), "QUARANTINED"),
+            screen::readable(&quarantine.principal),
+            screen::readable(&quarantine.rule),
+            styled(DIM, format!("  since {}", quarantine.at))
+        ));
+        if !options.quiet {
+            screen::say(styled(DIM, format!("    release it: holdpoint incident release {id}")));
         }
     }
+    if let Some(more @ 1..) = quarantines.len().checked_sub(MAX_SHOWN) {
+        screen::say(styled(DIM, format!("{more} more are quarantined: --json has all")));
+    }
+}
+
+fn on_words(incident: &Incident) -> String {
+    let scope = styled(BOLD, scope_words(&incident.scope));
+    let has_level = match &incident.scope {
+        IncidentScope::All => true,
+        IncidentScope::Parts(parts) => !parts.servers.is_empty(),
+    };
+    match has_level {
+        true => format!("level {}, on {scope}", incident.level.as_str()),
+        false => format!("on {scope}"),
+    }
+}
+
+fn scope_words(scope: &IncidentScope) -> String {
+    let IncidentScope::Parts(StoppedParts { servers, tools, principals }) = scope else {
+        return "all servers".to_owned();
+    };
+    let named = |names: Vec<String>, one: &str, many: &str| match names.len() {
+        0 => None,
+        number => Some(format!("{}: {}", count(number, one, many), names.join(", "))),
+    };
+    let parts = [
+        named(servers.iter().map(ServerId::to_string).collect(), "server", "servers"),
+        named(
+            tools.iter().map(|tool| screen::readable(&tool.to_string())).collect(),
+            "tool",
+            "tools",
+        ),
+        named(
+            principals.iter().map(|name| screen::readable(name)).collect(),
+            "principal",
+            "principals",
+        ),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn since(signed: &Signed) -> String {

@@ -18,7 +18,7 @@ pub(crate) fn run(command: &InventoryCommand, options: &Options) -> Result<Exit,
     let (settings, _) = gateway_file::read(&path)?;
     let location = gateway_file::location(&settings, &configuration)?;
     let store = Witnessed::new(store::open(&home, &location)?, &home);
-    let document = gateway::inventory(&settings, &store)?;
+    let document = gateway::inventory(&settings, &store, home.path())?;
     if options.json {
         screen::print_json(&document)?;
         return Ok(Exit::Fine);
@@ -35,12 +35,13 @@ fn say_server(server: &Value) {
     let text = |value: &Value| readable(value.as_str().unwrap_or_default());
     let tools = server["tools"].as_array().map_or(&[][..], Vec::as_slice);
     screen::say(format!(
-        "{}  {}  trust {}, risk {}, {}",
+        "{}  {}  trust {}, risk {}, {}{}",
         styled(BOLD, text(&server["id"])),
         text(&server["status"]),
         text(&server["trust"]),
         text(&server["risk"]),
         count(tools.len(), "tool", "tools"),
+        confinement(&server["sandbox"]),
     ));
     for tool in tools {
         let hash = tool["entry_hash"].as_str().unwrap_or_default();
@@ -51,5 +52,15 @@ fn say_server(server: &Value) {
             text(&tool["risk"]),
             styled(DIM, format!("{} {hash:.16}…", text(&tool["basis"]))),
         ));
+    }
+}
+
+/// How a command is confined; nothing for a server that is reached over HTTP.
+fn confinement(sandbox: &Value) -> String {
+    match (sandbox, sandbox["level"].as_str()) {
+        (Value::Null, _) => String::new(),
+        (_, None) => ", confined when it starts".to_owned(),
+        (_, Some("none")) => ", not confined".to_owned(),
+        (_, Some(level)) => format!(", confined: {}", readable(level)),
     }
 }

@@ -5,6 +5,7 @@ use crate::arguments::{
     Options, ReleaseCommand, RollbackCommand, ServerCommand, UpstreamArguments,
 };
 use crate::commands::remote;
+use crate::confinement::Otherwise;
 use crate::failure::{Exit, Failure};
 use crate::observation::{now, observe, surface_of};
 use crate::remote_gateway::RemoteGateway;
@@ -70,7 +71,13 @@ fn look_again(
     let is_named = upstream.url.is_some() || !upstream.command.is_empty();
     if is_named {
         let reach = Reach::of(upstream)?.for_client(known_client(id, workplace)?);
-        let reach = reach.configured_by(id, &workplace.configuration, upstream);
+        let place = workplace.confined_in();
+        let reach = reach.configured_by(id, &workplace.configuration, upstream).confined(
+            id,
+            &upstream.sandbox,
+            place,
+            Otherwise::AsBefore,
+        )?;
         admit_before_look(id, &reach, &workplace.configuration, workplace.home.path())?;
         return observe(&reach, &workplace.launch_key, options);
     }

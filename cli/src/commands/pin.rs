@@ -2,6 +2,7 @@
 
 use crate::approver;
 use crate::arguments::{Options, PinCommand};
+use crate::commands::network::LocalNetwork;
 use crate::commands::review::show_change;
 use crate::failure::{Exit, Failure};
 use crate::observation::{Looked, look_at, now, remark_notes};
@@ -44,9 +45,11 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let draft = ask(draft, &target.id, &workplace, options, text)?;
     preview(&draft, &target.id, options, text);
     let by = approver::name();
+    let network = LocalNetwork::open(workplace.home.path(), &workplace.configuration);
     let (store, configured) = workplace.acting();
     let pinned = pin(store, draft, target.launch.as_ref(), &configured, approver::by(&by))?;
     let exit = tell(&target.id, &pinned, options, text)?;
+    network.refreshed().remark_pinned(&pinned.surface);
     Ok(sharing::exit(pinned.shared, exit))
 }
 

@@ -12,17 +12,21 @@ use crate::screen::{self, BOLD, DIM, styled};
 use crate::server_text::{self, HOW_TO_SEE, Printable, ServerText};
 use crate::sharing;
 use crate::target::Workplace;
-use engine::acts::{Review, can_be_approved, hash_of};
+use engine::acts::{Review, hash_of};
 use gate::by_the_call::CallReach;
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
 use gate::shell;
+use others::Others;
 use paragraph::Paragraph;
+use stopped::Stopped;
 use store::Store;
 use summary::Shared;
 use usage::Usage;
 
+mod others;
 mod paragraph;
+mod stopped;
 mod summary;
 pub(crate) mod usage;
 mod walk;
@@ -42,9 +46,13 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
         None => workplace.store.servers()?.into_iter().map(|server| server.id).collect(),
     };
     let at = now();
-    let mut servers = Vec::new();
+    let (mut servers, mut confined) = (Vec::new(), Vec::new());
     for id in ids {
         let judged = workplace.review(&id, at)?;
+        let stopped = Stopped::of(&workplace, &id, at);
+        if !stopped.is_empty() {
+            confined.push((id.clone(), stopped));
+        }
         if judged.waiting().next().is_some() || !judged.judgement.unreadable.is_empty() {
             servers.push((id, judged));
         }
@@ -53,27 +61,45 @@ pub(crate) fn run(command: &ReviewCommand, options: &Options) -> Result<Exit, Fa
         judged.judgement.verdict.is_held() || judged.status() == ServerStatus::Pending
     });
     let usage = Usage::read(&workplace)?;
+    let others = Others::read(&workplace);
     let text = server_text::on_standard_output(command.text.server_text);
     if options.json {
-        print(&servers, &usage, text)?;
-    } else if servers.is_empty() {
+        print(&servers, &confined, &usage, &others, text)?;
+    } else if servers.is_empty() && confined.is_empty() {
         screen::say("nothing is waiting for you");
-    } else if command.interactive {
-        return walk::walk(&mut workplace, &servers, &usage);
+    } else if command.interactive && !servers.is_empty() {
+        return walk::walk(&mut workplace, &servers, &usage, &others);
     } else {
         paged(!command.pager.no_pager, || {
-            servers.iter().for_each(|(id, judged)| show_server(id, judged, &usage, text));
+            for (id, judged) in &servers {
+                show_server(id, judged, &usage, &others, text);
+            }
+            confined.iter().for_each(|(id, stopped)| stopped.show(id));
         });
     }
     Ok(if is_held { Exit::Held } else { Exit::Fine })
 }
 
-fn print(servers: &[(ServerId, Review)], usage: &Usage, text: ServerText) -> Result<(), Failure> {
+fn print(
+    servers: &[(ServerId, Review)],
+    confined: &[(ServerId, Stopped)],
+    usage: &Usage,
+    others: &Others,
+    text: ServerText,
+) -> Result<(), Failure> {
     let documents: Vec<_> = servers
         .iter()
         .map(|(id, judged)| {
             let entries: Vec<_> =
-                judged.waiting().map(|entry| waiting_document(id, judged, entry, usage, text)).collect();
+                judged.waiting().map(|entry| {
+                    let mut document = waiting_document(id, judged, entry, usage, text);
+                    if let (Some(others), Some(members)) =
+                        (others.document(entry, text), document.as_object_mut())
+                    {
+                        members.insert("others".to_owned(), others);
+                    }
+                    document
+                }).collect();
             let unreadable = judged.judgement.unreadable.iter();
             let unreadable: Vec<_> = unreadable.map(|words| text.unreadable(words)).collect();
             serde_json::json!({
@@ -86,7 +112,11 @@ fn print(servers: &[(ServerId, Review)], usage: &Usage, text: ServerText) -> Res
             })
         })
         .collect();
-    screen::print_json(&serde_json::json!({ "servers": documents }))
+    let sandbox: Vec<_> = confined
+        .iter()
+        .map(|(id, stopped)| serde_json::json!({ "server": id, "stopped": stopped.document() }))
+        .collect();
+    screen::print_json(&serde_json::json!({ "servers": documents, "sandbox": sandbox }))
 }
 
 fn waiting_document(
@@ -110,7 +140,7 @@ fn waiting_document(
     document
 }
 
-fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) {
+fn show_server(id: &ServerId, judged: &Review, usage: &Usage, others: &Others, text: ServerText) {
     let shared = Shared::of(judged, text);
     summary::show(id, judged, &shared, text);
     let total = judged.waiting().count();
@@ -119,6 +149,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
         paragraph.shared = Some(&shared);
         paragraph.usage = usage.of(id, entry);
         paragraph.stopped = usage.stopped(id, judged, entry);
+        paragraph.others = others.lines(entry, text);
         paragraph.holds_no_call = holds_no_call(judged, entry);
         paragraph.place = Some((place + 1, total));
         screen::say("");
@@ -126,7 +157,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
         // A first approval is of all that the server says.
         let is_quarantined = judged.status() == ServerStatus::Quarantined;
         let is_one_of_all = judged.awaits_first_approval() || is_quarantined;
-        let hash = hash_of(entry).filter(|_| can_be_approved(entry) && !is_one_of_all);
+        let hash = hash_of(entry).filter(|_| entry.can_be_approved() && !is_one_of_all);
         if let Some(hash) = hash {
             say_command("approve it:     ", &approve_words(id, key_word(entry, text), &hash));
         }
@@ -140,7 +171,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, text: ServerText) 
         return;
     }
     if let Some(hash) = judged.surface_hash()
-        && judged.waiting().any(can_be_approved)
+        && judged.waiting().any(Judgement::can_be_approved)
     {
         say_command("approve all:    ", &approve_words(id, None, &hash));
     }

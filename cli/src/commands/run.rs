@@ -1,45 +1,36 @@
 //! `holdpoint run`: the gate in front of one server, between our standard input and output and the server's.
 
-use crate::approver;
 use crate::arguments::{Options, RunCommand};
-use crate::configuration::{Configuration, start_export};
-use crate::desktop::HoldNotice;
+use crate::behavior;
+use crate::configuration::Configuration;
+use crate::confinement::{ConfinedIn, Otherwise};
 use crate::failure::{Exit, Failure};
+use crate::gate_session::{GateSession, Records, SessionPlan, check_descriptors};
 use crate::launch_identity;
 use crate::screen;
 use crate::target::{Reach, Workplace, header_names, home_path, renew_origin, server_id};
 use attest::Flavor;
 use contract::origin::shown_program;
 use engine::admission::{Checker, Stage, Started, checker_of};
-use engine::decide::Path;
+use engine::behavior::Probe;
+use engine::egress_block::EgressBlock;
 use engine::errands::Errand;
-use engine::error_log::ErrorLog;
 use engine::export::LiveExport;
-use engine::judge::{Instance, Judge, Seen};
-use engine::lease::Lease;
 use engine::origin::Way;
 use engine::outlet::{LineOutlet, RemoteOutlet, ServerOutlet};
-use engine::principal::Principal;
 use engine::process::{BECOME, ServerGroup, ServerProcess};
 use engine::program::find_program;
-use engine::recorder::{Recorder, now};
-use engine::sentinel::Sentinel;
 use engine::server::driver::{OriginSource, Wake};
-use engine::server::{Server, ServerParts, ViewError};
-use engine::session::{Parts, Session};
-use engine::situation::Situation;
+use engine::session::Session;
 use engine::stdio::handover::{Handover, handover};
-use engine::stdio::{Behind, Ended, Running, Surroundings, standard_output};
-use gate::reason::Reason;
+use engine::stdio::{Behind, Ended, Front, Running, Surroundings, standard_output};
 use gate::server::ServerId;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
-use store::Location;
-use store::receipts::Receipts;
 use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
 use wire::{HttpEndpoint, ObserveError, StdioLaunch, Upstream};
 
@@ -62,6 +53,19 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
             server_id(&reach.origin(&workplace.launch_key))?
         }
     };
+    let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
+    let home = home_path(options)?;
+    let place = ConfinedIn { home: &home, configuration: &configuration, is_quiet: options.quiet };
+    let sandbox = &command.upstream.sandbox;
+    let mut reach = reach.confined(&id, sandbox, place, Otherwise::Unconfined)?;
+    if command.upstream.sign_in.sign_in {
+        let workplace = match opened.take() {
+            Some(workplace) => workplace,
+            None => Workplace::open_to_record(options)?,
+        };
+        let workplace = opened.insert(workplace);
+        reach = reach.signed_in(&id, &command.upstream, workplace, options.quiet)?;
+    }
     match &reach.upstream {
         Upstream::Stdio(launch) => {
             let launch = launch.clone();
@@ -71,25 +75,6 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
             run_remote(command, options, &id, &reach, endpoint.clone(), opened)
         }
     }
-}
-
-/// The file descriptors that a session may need at once, beside those that are open when it starts.
-const DESCRIPTORS: usize = 20;
-
-/// Refuses to start where there are too few file descriptors: whatever fails first would fail in the middle of something.
-fn check_descriptors() -> Result<(), Failure> {
-    #[cfg(unix)]
-    {
-        let opened: Result<Vec<_>, _> =
-            (0..DESCRIPTORS).map(|_| std::fs::File::open("/dev/null")).collect();
-        if let Err(error) = opened {
-            return Err(Failure::internal(format!(
-                "a session needs {DESCRIPTORS} free file descriptors, and there are fewer ({error}); \
-                 raise the limit where the client is started, for example `ulimit -n 1024`"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn run_program(
@@ -127,18 +112,22 @@ fn run_program(
         FirstLook::Program(file, group.clone()),
         Box::new(LineOutlet::new(input)),
     )
-    .and_then(|Prepared { session, wakes, errands, origin, admission, grace, export }| {
-        let running = Running::start(Surroundings {
-            session,
-            wakes,
-            errands,
-            origin,
-            admission,
-            behind: Behind::Process { process, output: Box::new(output) },
-            grace,
-        })?;
-        Ok((running, export))
-    });
+    .and_then(
+        |Prepared { session, wakes, errands, origin, admission, prober, grace, export }| {
+            let running = Running::start(Surroundings {
+                session,
+                wakes,
+                errands,
+                origin,
+                admission,
+                prober,
+                front: Front::StandardInput,
+                behind: Behind::Process { process, output: Box::new(output) },
+                grace,
+            })?;
+            Ok((running, export))
+        },
+    );
     let (running, _export) = started.inspect_err(|_| group.kill())?;
     end(running.finish()?)
 }
@@ -154,10 +143,12 @@ fn run_once_admitted(
 ) -> Result<Exit, Failure> {
     let (give, outlet, server) = handover();
     let look = FirstLook::Unstarted(file, give);
-    let Prepared { session, wakes, errands, origin, admission, grace, export: _export } =
+    let Prepared { session, wakes, errands, origin, admission, prober, grace, export: _export } =
         prepare(command, options, id, reach, opened, look, Box::new(outlet))?;
     let behind = Behind::Later(server);
-    let surroundings = Surroundings { session, wakes, errands, origin, admission, behind, grace };
+    let front = Front::StandardInput;
+    let surroundings =
+        Surroundings { session, wakes, errands, origin, admission, prober, front, behind, grace };
     let running = Running::start(surroundings)?;
     end(running.finish()?)
 }
@@ -177,10 +168,12 @@ fn run_remote(
     let (sender, remote) = remote(endpoint, limits);
     let key = remote.tls_key();
     let to_server = Box::new(RemoteOutlet::new(sender));
-    let Prepared { session, wakes, errands, origin, admission, grace, export: _export } =
+    let Prepared { session, wakes, errands, origin, admission, prober, grace, export: _export } =
         prepare(command, options, id, reach, opened, FirstLook::Key(key), to_server)?;
     let behind = Behind::Remote(remote);
-    let surroundings = Surroundings { session, wakes, errands, origin, admission, behind, grace };
+    let front = Front::StandardInput;
+    let surroundings =
+        Surroundings { session, wakes, errands, origin, admission, prober, front, behind, grace };
     let running = Running::start(surroundings)?;
     end(running.finish()?)
 }
@@ -196,19 +189,6 @@ fn end(ended: Ended) -> Result<Exit, Failure> {
             _ => Failure::unreachable(&failure),
         }),
     }
-}
-
-/// Hosts keep what a server writes to standard error: whoever wonders why nothing is served finds what to do there.
-fn say_if_stopped(situation: &Situation) {
-    let Some(standing) = situation.view.stopped() else { return };
-    let id = &situation.server;
-    let act = match standing.reason {
-        Some(Reason::ServerQuarantined) => "release",
-        _ => "review",
-    };
-    screen::remark(format!(
-        "holdpoint: `{id}` is held, nothing of it is served until a person decides: holdpoint {act} {id}"
-    ));
 }
 
 /// An empty list of tools without a word would look like a broken server.
@@ -253,6 +233,7 @@ struct Prepared {
     errands: Receiver<Errand>,
     origin: OriginSource,
     admission: Option<Checker>,
+    prober: Option<Box<dyn Probe>>,
     grace: std::time::Duration,
     export: Option<LiveExport>,
 }
@@ -266,13 +247,14 @@ fn prepare(
     look: FirstLook,
     to_server: Box<dyn ServerOutlet>,
 ) -> Result<Prepared, Failure> {
-    let Workplace { home, mut store, configuration, launch_key } = match opened {
+    let mut workplace = match opened {
         Some(opened) => opened,
         None => Workplace::open_to_record(options)?,
     };
-    renew_origin(&mut store, id, &reach.upstream, &launch_key)?;
-    let origin = reach.origin(&launch_key);
-    let identity = launch_identity::of_gate(id, &reach.upstream, &launch_key, &home);
+    let Workplace { home, store, configuration, launch_key } = &mut workplace;
+    renew_origin(store, id, &reach.upstream, launch_key)?;
+    let origin = reach.origin(launch_key);
+    let identity = launch_identity::of_gate(id, &reach.upstream, launch_key, home);
     let launch =
         origin.launch(header_names(&command.upstream)).under(command.posture).known_as(identity);
     let admission = configuration.admission(id, &command.admission, home.path())?;
@@ -291,7 +273,8 @@ fn prepare(
     let is_remote = matches!(way, Way::Key(_));
     let origin = origin.source(way, home.path().join("digests.json"));
     let mut rules = configuration.rules(id, command.posture);
-    rules.allowed.clone_from(&allowed);
+    let consent = rules.behavior;
+    rules.allowed = allowed;
     rules.mirrors_parameters = is_remote;
     let mut settings = configuration.session(id);
     settings.admission_max_age = max_age;
@@ -300,60 +283,33 @@ fn prepare(
     if let Some(seconds) = command.relist_max_age {
         settings.relist_max_age = std::time::Duration::from_secs(seconds);
     }
-    let receipts = Receipts::open(&home, configuration.receipts())?;
-    let location = configuration.store()?;
-    let is_shared = matches!(location, Location::Postgres(_));
-    let shared = is_shared.then(|| store::open(&home, &location)).transpose()?;
-    let lease = shared.map(Lease::of).transpose()?;
-    let sentinel = Sentinel::new(store.index_path(), lease)?;
-    let sentinel = if is_shared { sentinel } else { sentinel.following(home.state_path()) };
-    let principal =
-        Principal::local_user(approver::name(), approver::account().into_iter().collect(), now());
-    let mut judge = Judge::new(store, rules, Some(launch));
-    let begun = judge.begin(&Seen::default())?;
-    if !options.quiet {
-        say_if_stopped(&begun.situation);
+    let records = Records::open(home, configuration)?;
+    if let Some(sign_in) = &reach.sign_in {
+        sign_in.record_to(records.recorder.clone());
     }
-    let (driver, wakes) = channel();
-    let (to_errands, errands) = channel();
-    let is_quiet = options.quiet;
-    let notice = if configuration.notifies(id) { HoldNotice::new(id, home.path()) } else { None };
-    let path = Path::for_one_server(configuration.preflight(id), allowed);
-    let path = configuration.preflighted(path, id, !is_remote);
-    let server = Server::new(ServerParts {
+    if let (Some(confiner), Upstream::Stdio(launch)) = (&reach.confiner, &reach.upstream) {
+        let outline = confiner.outline(launch).map_err(Failure::usage)?;
+        rules.profile.sandbox = Some(outline.receipt());
+        confiner.reporter().record_to(records.recorder.clone());
+        let block = Arc::new(EgressBlock::default());
+        block.follow(store::open(home, &configuration.store()?)?)?;
+        confiner.close_with(block);
+    }
+    let (grace, home) = (configuration.grace(id), home.path().to_owned());
+    let plan = SessionPlan {
+        workplace,
+        rules,
         settings,
-        path: configuration.approved(path, id),
-        recorder: Arc::new(Recorder::new(receipts)),
-        judge,
-        begun,
-        sentinel,
-        driver,
-        errors: ErrorLog::new(home.path().join("errors.jsonl")),
-        remark: Box::new(move |sentence| {
-            if !is_quiet {
-                screen::remark(format!("holdpoint: {}", screen::readable(sentence)));
-            }
-        }),
-        alarm: Box::new(move || notice.iter().for_each(HoldNotice::show)),
-    });
-    let session = Session::open(Parts {
-        server: Arc::new(server),
-        instance: Instance::default(),
-        principal,
+        launch: Some(launch),
+        is_local: !is_remote,
+        reporter: reach.confiner.as_ref().map(|confiner| confiner.reporter().clone()),
         to_client: Box::new(standard_output()?),
         to_server,
-        errands: Arc::new(move |_, errand| {
-            // The thread that runs errands ends with the session.
-            let _ = to_errands.send(errand);
-        }),
-    })
-    .map_err(|error| match error {
-        ViewError::Store(error) => Failure::from(error),
-        ViewError::TooMany => Failure::internal(error),
-    })?;
-    let export = start_export(configuration.export()?, &home, options)?;
-    let grace = configuration.grace(id);
-    Ok(Prepared { session, wakes, errands, origin, admission, grace, export })
+    };
+    let GateSession { session, wakes, errands, export } = plan.open(records, options)?;
+    let prober = behavior::prober(consent, &reach.upstream, &home)
+        .map(|prober| Box::new(prober) as Box<dyn Probe>);
+    Ok(Prepared { session, wakes, errands, origin, admission, prober, grace, export })
 }
 
 fn code_of(status: ExitStatus) -> u8 {

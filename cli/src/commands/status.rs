@@ -13,10 +13,12 @@ use crate::remote_gateway::RemoteGateway;
 use crate::report::{self, EntryDocument, name_of};
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::server_text::{self, Printable, ServerText};
+use crate::sign_in::KnownSignIns;
 use crate::target::{Workplace, unknown_server};
 use contract::hash::SurfaceHash;
 use contract::surface::EntryType;
 use engine::acts::{Review, Since};
+use engine::confinement::{LastStart, RecordFile};
 use gate::judge::Judgement;
 use gate::pins::{Basis, EntryPins};
 use gate::posture::Posture;
@@ -24,6 +26,7 @@ use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use gate::words;
 use groups::{OneByLaunch, one_by_launch};
+use sandbox::{FilePolicy, Level, NetworkPolicy};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{IncidentStore, Launch, Store};
@@ -46,8 +49,17 @@ struct ServerDocument<'a> {
     surface_hash: Option<SurfaceHash>,
     waiting: Vec<WaitingDocument<'a>>,
     admission: Option<&'a LastCheck>,
+    /// How its process was last confined; `None` for a server that is not a program.
+    sandbox: Option<SandboxDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct SandboxDocument {
+    level: Level,
+    fs_policy: FilePolicy,
+    net_policy: NetworkPolicy,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,12 +96,14 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
         }
         let judged = Review::of(server)?;
         let since = Since::read(&workplace.store.history(id)?);
-        servers.push(Standing { id, judged, since, check });
+        let start = RecordFile::of(workplace.home.path(), id).read().started;
+        servers.push(Standing { id, judged, since, check, start });
     }
     if let Some(full) = crate::disk::full(workplace.home.path()) {
         screen::remark(format!("{} {full}", styled(RED.bold(), "!")));
     }
-    let incident = workplace.store.incident()?.incident;
+    let state = workplace.store.incident()?;
+    let incident = &state.incident;
     let text = server_text::on_standard_output(command.text.server_text);
     if options.json {
         let documents: Vec<_> =
@@ -101,6 +115,15 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     if incident.is_some() {
         let warning = "! an incident is on: calls are denied. See: holdpoint incident status";
         screen::say(styled(RED.bold(), warning));
+    }
+    for (is_so, words) in [
+        (state.egress_blocked.is_some(), "outgoing connections are blocked"),
+        (!state.quarantines.is_empty(), "sessions are quarantined: their calls are denied"),
+    ] {
+        if is_so {
+            let warning = format!("! {words}. See: holdpoint incident status");
+            screen::say(styled(RED.bold(), warning));
+        }
     }
     if servers.is_empty() {
         screen::say("no server is pinned yet");
@@ -129,10 +152,20 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
             ),
         ));
     }
+    say_unconfined(&groups, options);
+    say_sign_ins(&ids, &workplace, options);
     if command.id.is_none() {
         say_unguarded(options);
     }
     Ok(Exit::Fine)
+}
+
+/// The servers of these that Holdpoint holds a credential for.
+fn say_sign_ins(ids: &[ServerId], workplace: &Workplace, options: &Options) {
+    let known = KnownSignIns::read(workplace.home.path());
+    for sign_in in ids.iter().filter_map(|id| known.of(id)).filter(|_| !options.quiet) {
+        screen::say(styled(DIM, sign_in.words()));
+    }
 }
 
 /// A server, and how it stands.
@@ -142,6 +175,41 @@ struct Standing<'a> {
     judged: Review,
     since: Since,
     check: Option<LastCheck>,
+    /// How it was last started, if it ever was confined.
+    start: Option<LastStart>,
+}
+
+impl Standing<'_> {
+    /// How its process is confined; `None` for a server that is not a program.
+    fn sandbox(&self) -> Option<SandboxDocument> {
+        let server = self.judged.server.snapshot.server.as_ref()?;
+        match server.launch.as_ref()? {
+            Launch::Url { .. } => None,
+            Launch::Program { .. } => Some(match &self.start {
+                Some(LastStart { level, files, network, .. }) => {
+                    SandboxDocument { level: *level, fs_policy: *files, net_policy: *network }
+                }
+                None => SandboxDocument {
+                    level: Level::None,
+                    fs_policy: FilePolicy::None,
+                    net_policy: NetworkPolicy::None,
+                },
+            }),
+        }
+    }
+}
+
+/// Servers that run with all rights of the user.
+fn say_unconfined(groups: &[OneByLaunch<'_>], options: &Options) {
+    let is_open = |group: &&OneByLaunch<'_>| {
+        group.first.sandbox().is_some_and(|sandbox| sandbox.level == Level::None)
+    };
+    let count = groups.iter().filter(is_open).count();
+    if count > 0 && !options.quiet {
+        let servers = report::count(count, "server runs", "servers run");
+        let sentence = format!("{servers} with all your rights: `--sandbox` confines them");
+        screen::say(styled(DIM, sentence));
+    }
 }
 
 /// Servers of hosts that start without the gate: that none of the above changed says nothing of them.
@@ -175,7 +243,7 @@ fn pinned(judged: &Review, entry_type: EntryType) -> usize {
 }
 
 fn document<'a>(standing: &'a Standing<'_>, text: ServerText, usage: &Usage) -> ServerDocument<'a> {
-    let Standing { id, judged, since, check } = standing;
+    let Standing { id, judged, since, check, .. } = standing;
     let server = judged.server.snapshot.server.as_ref();
     let observation = judged.server.snapshot.observation.as_ref();
     let count = |entry_type: EntryType| (entry_type.as_str(), pinned(judged, entry_type));
@@ -203,6 +271,7 @@ fn document<'a>(standing: &'a Standing<'_>, text: ServerText, usage: &Usage) -> 
             })
             .collect(),
         admission: check.as_ref(),
+        sandbox: standing.sandbox(),
         lost: judged.server.snapshot.pins.lost.as_deref(),
     }
 }
@@ -218,7 +287,7 @@ fn bases(judged: &Review) -> BTreeMap<&'static str, usize> {
 }
 
 fn say_server(group: &OneByLaunch<'_>, text: ServerText, usage: &Usage, options: &Options) {
-    let Standing { id, judged, since, check } = group.first;
+    let Standing { id, judged, since, check, .. } = group.first;
     let style = match judged.status() {
         ServerStatus::Verified => GREEN,
         ServerStatus::Changed => RED,
@@ -237,6 +306,12 @@ fn say_server(group: &OneByLaunch<'_>, text: ServerText, usage: &Usage, options:
     ));
     if let Some(sentence) = group.sentence() {
         screen::say(styled(DIM, format!("    {sentence}")));
+    }
+    if let Some(SandboxDocument { level, fs_policy, net_policy }) = group.first.sandbox()
+        && level > Level::None
+    {
+        let sentence = format!("    confined: {level} (files {fs_policy}, network {net_policy})");
+        screen::say(styled(DIM, sentence));
     }
     if judged.status() == ServerStatus::Changed && judged.judgement.posture == Posture::Monitor {
         screen::say(styled(YELLOW, "    still served: posture monitor"));

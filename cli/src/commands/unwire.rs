@@ -15,7 +15,7 @@ pub(crate) fn run(command: &UnwireCommand, options: &Options) -> Result<Exit, Fa
         None => wired_configs(&workshop, &selection.hosts)?,
     };
     let choice = Choice { servers: selection.server.clone(), ..Choice::default() };
-    wiring::run(Aim::Unwire, &workshop, &configs, &choice, selection, options)
+    wiring::run(Aim::Unwire, &workshop, &configs, &choice, selection, options, || Ok(()))
 }
 
 /// Every file with something of ours in it: those of the hosts, and those that only the journal knows.

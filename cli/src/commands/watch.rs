@@ -13,6 +13,7 @@ use crate::commands::wiring;
 use crate::desktop;
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, BOLD, DIM, GREEN, YELLOW, styled};
+use crate::settled_program::SettledProgram;
 use crate::target::home_path;
 use hosts::Surroundings;
 use look::{Consent, Event, EventKind, Lookout};
@@ -60,7 +61,11 @@ fn watch(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     let home = Home::open(&home_path(options)?)?;
     let _lock = lock(home.path())?;
     let surroundings = crate::hosting::surroundings_of_user()?;
-    let workshop = wiring::workshop(options, None)?;
+    let settled = SettledProgram::find()?;
+    if command.auto {
+        settled.place(options)?;
+    }
+    let workshop = wiring::workshop(options, Some(&settled.path))?;
     let consent = if command.auto { Consent::Given } else { Consent::Asked };
     let memory = Memory::read(home.path());
     let mut lookout = Lookout::new(surroundings, workshop, consent, memory);
@@ -165,10 +170,10 @@ fn install(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     let registration = registration()?;
     let surroundings = crate::hosting::surroundings_of_user()?;
     let variables = variables_of_hosts(&surroundings);
-    let program = std::env::current_exe()?;
+    let settled = SettledProgram::find()?;
     let own_home = crate::hosting::named_home(options);
     let service = Service {
-        program: &program,
+        program: &settled.path,
         home: own_home.as_deref(),
         is_auto: command.auto,
         variables: &variables,
@@ -181,6 +186,7 @@ fn install(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
         Memory::read(home.path()),
     );
     memory.look()?;
+    settled.place(options)?;
     let order = registration.install(&service)?;
     if options.json {
         return print_status(&registration, home.path());

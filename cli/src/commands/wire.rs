@@ -2,10 +2,14 @@
 
 use crate::arguments::Options;
 use crate::arguments::hosts::WireCommand;
+use crate::arguments::sandbox::SandboxProfile;
 use crate::commands::wiring;
 use crate::failure::{Exit, Failure};
 use crate::screen;
-use hosts::{Aim, Choice, Config, GatewayEntry, GatewayKey};
+use crate::settled_program::SettledProgram;
+use crate::sign_in::KnownSignIns;
+use crate::target::home_path;
+use hosts::{Aim, Choice, Config, GatewayEntry, GatewayKey, SIGN_IN_SWITCH, WiringState};
 use settings::SecretName;
 use wire::EndpointUrl;
 
@@ -14,8 +18,15 @@ pub(crate) fn run(command: &WireCommand, options: &Options) -> Result<Exit, Fail
     let surroundings = wiring::surroundings()?;
     let configs = wiring::configs(&selection.hosts, selection.config.as_deref(), &surroundings)?;
     let configs = wiring::keep_apart(configs, options)?;
-    let workshop =
-        wiring::workshop(options, command.program.as_deref())?.searching(std::env::var_os("PATH"));
+    // A gateway's entry names an address and no program.
+    let settled = match (&command.program, &command.gateway) {
+        (None, None) => Some(SettledProgram::find()?),
+        _ => None,
+    };
+    let program = settled.as_ref().map(|settled| settled.path.as_path());
+    let workshop = wiring::workshop(options, command.program.as_deref().or(program))?
+        .searching(std::env::var_os("PATH"))
+        .confining(command.sandbox.map(SandboxProfile::as_str));
     let gateway = command.gateway.as_deref().map(|url| entry(url, command)).transpose()?;
     let configs = match &gateway {
         Some(_) if selection.config.is_none() => files_for_a_gateway(configs, options),
@@ -24,10 +35,31 @@ pub(crate) fn run(command: &WireCommand, options: &Options) -> Result<Exit, Fail
     let choice = Choice {
         servers: selection.server.clone(),
         is_open: command.no_sign_in,
+        signs_in: command.sign_in,
         gateway,
         ..Choice::default()
     };
-    wiring::run(Aim::Wire, &workshop, &configs, &choice, selection, options)
+    let place = || settled.as_ref().map_or(Ok(()), |settled| settled.place(options));
+    let exit = wiring::run(Aim::Wire, &workshop, &configs, &choice, selection, options, place)?;
+    if command.sign_in && !selection.dry_run && !options.json {
+        say_sign_ins(&configs, options)?;
+    }
+    Ok(exit)
+}
+
+/// What is left to do by the person for servers that the gate signs in to.
+fn say_sign_ins(configs: &[Config], options: &Options) -> Result<(), Failure> {
+    let known = KnownSignIns::read(&home_path(options)?);
+    for server in configs.iter().flat_map(|config| config.servers().unwrap_or_default()) {
+        let WiringState::Wired { options, .. } = &server.state else { continue };
+        let signs_in = options.iter().any(|(name, _)| name == SIGN_IN_SWITCH);
+        let is_known = server.id.parse().is_ok_and(|id| known.of(&id).is_some());
+        if signs_in && !is_known {
+            let words = ["holdpoint", "sign-in", &server.id].map(str::to_owned);
+            screen::say_command("Sign in:", &words);
+        }
+    }
+    Ok(())
 }
 
 /// The entry that is added: the gateway's own path, or the one that was named.

@@ -11,8 +11,8 @@ use crate::report::count;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, YELLOW, styled};
 use crate::target::{JOURNAL, home_path, near};
 use hosts::{
-    Aim, Choice, Config, Done, Host, Plan, Scope, Server, Surroundings, WireError, WiringState,
-    Workshop,
+    Aim, Choice, Config, Done, Host, Plan, Reason, Scope, Server, Surroundings, WireError,
+    WiringState, Workshop,
 };
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -201,7 +201,7 @@ fn changed(plan: &Plan) -> Vec<ServerDocument> {
     plan.changed.iter().map(after).collect()
 }
 
-/// Plans, shows the plan, asks, and does it.
+/// Plans, shows the plan, asks, and does it. `before` is called once a person agreed, before any file is changed.
 pub(crate) fn run(
     aim: Aim,
     workshop: &Workshop,
@@ -209,6 +209,7 @@ pub(crate) fn run(
     choice: &Choice,
     selection: &Selection,
     options: &Options,
+    before: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let mut outcomes: Vec<Outcome> = configs
         .iter()
@@ -237,6 +238,7 @@ pub(crate) fn run(
         witness.need_person(outcomes.iter().filter_map(Outcome::plan))?;
         // The first command that needs it makes it private.
         store::Home::open(&home_path(options)?)?;
+        before()?;
         let carried_out = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome));
         outcomes = carried_out
             .inspect(|outcome| {
@@ -404,6 +406,12 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
     if plan.aim == Aim::Wire {
         for server in left {
             let why = match &server.state {
+                WiringState::Unguarded(Reason::SignIn) => {
+                    format!(
+                        "{}; `wire --sign-in` guards it, and Holdpoint signs in",
+                        Reason::SignIn
+                    )
+                }
                 WiringState::Unguarded(reason) => reason.to_string(),
                 WiringState::Unwired => "cannot be changed on its own, not guarded".to_owned(),
                 WiringState::Wired { .. } | WiringState::Gateway { .. } => continue,

@@ -4,11 +4,14 @@ use super::Configuration;
 use engine::decide::{ArgumentRules, Path, PreflightLimits};
 use engine::judge::Rules;
 use engine::server::ServerSettings;
-use engine::situation::ServerProfile;
+use engine::situation::{RiskProfile, ServerProfile};
+use engine::upper_tiers::UpperTiers;
+use gate::behavior::Consent;
 use gate::posture::Posture;
 use gate::server::ServerId;
+use policy::anomaly::AnomalyRules;
 use policy::preflight::RateLimiter;
-use settings::{Preflight, Whole};
+use settings::{Keys, Parsed, Preflight, Whole};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,8 +33,16 @@ impl Configuration {
             // The caller sets it for a server that is reached over HTTP.
             mirrors_parameters: false,
             checks_input: keys.preflight.schema.unwrap_or(false),
-            profile: ServerProfile::default(),
+            profile: ServerProfile { risk: Arc::new(risk_of(keys)), ..ServerProfile::default() },
+            behavior: self.consent(server),
+            // The caller sets them where the operator named whom to ask.
+            upper: UpperTiers::default(),
         }
+    }
+
+    /// Whether what a server does may be tried, and how.
+    pub(crate) fn consent(&self, server: &ServerId) -> Consent {
+        self.of(server).behavior.consent()
     }
 
     /// How a session with a server behaves.
@@ -94,10 +105,21 @@ impl Configuration {
         self.of(server).approval.tools.as_deref().unwrap_or_default()
     }
 
+    /// Past which rates a session is throttled or quarantined.
+    pub(crate) fn anomaly_rules(&self) -> Option<AnomalyRules> {
+        self.general().anomaly.rules()
+    }
+
     /// How long a server may take to end by itself.
     pub(crate) fn grace(&self, server: &ServerId) -> Duration {
         self.of(server).limits.shutdown_grace_seconds.map_or(USUAL_GRACE, seconds)
     }
+}
+
+/// How much harm a server's tools can do, as far as the configuration says.
+fn risk_of(keys: &Keys) -> RiskProfile {
+    let tools = keys.tool_risk.iter().map(|(tool, Parsed(risk))| (tool.clone(), *risk));
+    RiskProfile { server: keys.risk.map(|Parsed(risk)| risk), tools: tools.collect() }
 }
 
 fn seconds<const LEAST: u64, const MOST: u64>(count: Whole<LEAST, MOST>) -> Duration {

@@ -55,6 +55,7 @@ impl SuiteCaller {
             url: url.clone(),
             headers: vec![(AUTHORIZATION, value)],
             allow_private: true,
+            authorizer: None,
         };
         let session = RemoteSession::open(&endpoint, RemoteLimits::default(), TlsKey::default())
             .await

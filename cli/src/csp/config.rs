@@ -14,6 +14,7 @@ pub(crate) struct SuiteConfig {
     pub(super) tools: ToolNames,
     pub(super) principal: Principals,
     pub(super) receipts: Option<Hook>,
+    pub(super) approval: Option<ApprovalConfig>,
     pub(super) incident: Option<IncidentConfig>,
     pub(super) oauth: Option<OauthConfig>,
     pub(super) files: Option<SandboxConfig>,
@@ -67,6 +68,16 @@ pub(super) struct PrincipalConfig {
 #[serde(deny_unknown_fields)]
 pub(super) struct Hook {
     pub(super) command: Vec<String>,
+}
+
+/// A call that another person has to approve.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ApprovalConfig {
+    /// Caller `b` may call it once it is approved.
+    pub(super) tool: String,
+    /// Waits for the call and approves it.
+    pub(super) grant: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]

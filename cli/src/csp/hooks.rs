@@ -1,6 +1,8 @@
 //! What only an operator can do: commands that mint tokens, print receipts and switch incident mode.
 
 use super::config::{Hook, PrincipalConfig};
+use http::HeaderName;
+use http::header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::time::Duration;
@@ -41,28 +43,56 @@ pub(super) async fn token(principal: &PrincipalConfig) -> Result<Zeroizing<Strin
     Ok(Zeroizing::new(text.trim().to_owned()))
 }
 
-/// Asks an authorization endpoint for a code. Returns the status and where it redirects to.
+/// What an authorization endpoint answered.
+#[derive(Debug)]
+pub(super) struct Authorized {
+    pub(super) status: u16,
+    /// Where it redirects to.
+    pub(super) location: Option<String>,
+    pub(super) policy: Option<String>,
+    pub(super) frame_options: Option<String>,
+}
+
+const LIMITS: FetchLimits = FetchLimits { bytes: 1024 * 1024, patience: PATIENCE };
+
+/// Asks an authorization endpoint for a code.
 pub(super) async fn authorize(
     endpoint: &str,
-    client: &str,
-    redirect: &str,
-) -> Result<(u16, Option<String>), String> {
+    parameters: &[(&str, &str)],
+) -> Result<Authorized, String> {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let query = format!(
-        "response_type=code&client_id={}&redirect_uri={}&state=suite&code_challenge={}&code_challenge_method=S256",
-        encoded(client),
-        encoded(redirect),
-        "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-    );
+    let pairs = parameters.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+    let query = pairs.collect::<Vec<_>>().join("&");
     let separator = if endpoint.contains('?') { '&' } else { '?' };
     let url: EndpointUrl = format!("{endpoint}{separator}{query}")
         .parse()
         .map_err(|error| format!("`oauth.authorize`: {error}"))?;
     let service = ServiceAddress::new(url, true, None).map_err(|error| error.to_string())?;
-    let limits = FetchLimits { bytes: 1024 * 1024, patience: PATIENCE };
-    let sent = service.exchange(ServiceRequest::default(), limits).await;
+    let sent = service.exchange(ServiceRequest::default(), LIMITS).await;
     let answer = sent.map_err(|error| error.to_string())?;
-    Ok((answer.status.as_u16(), answer.location))
+    let header = |name: HeaderName| {
+        answer.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    Ok(Authorized {
+        status: answer.status.as_u16(),
+        policy: header(CONTENT_SECURITY_POLICY),
+        frame_options: header(X_FRAME_OPTIONS),
+        location: answer.location,
+    })
+}
+
+/// Whether a gateway publishes metadata of an authorization server (RFC 8414).
+pub(super) async fn has_authorization_server(gateway: &EndpointUrl) -> Result<bool, String> {
+    let text = gateway.as_str();
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let end = text.get(start..).and_then(|rest| rest.find('/')).map_or(text.len(), |at| start + at);
+    let origin = text.get(..end).unwrap_or(text);
+    let url = format!("{origin}/.well-known/oauth-authorization-server");
+    let url: EndpointUrl = url.parse().map_err(|error: wire::BadUrl| error.to_string())?;
+    let service = ServiceAddress::new(url, true, None).map_err(|error| error.to_string())?;
+    let sent = service.exchange(ServiceRequest::default(), LIMITS).await;
+    let answer = sent.map_err(|error| error.to_string())?;
+    Ok(answer.status.is_success() && serde_json::from_slice::<Value>(&answer.body).is_ok())
 }
 
 /// The receipts that a command prints: one JSON value a line, a list, or a document with a list `receipts`.

@@ -3,6 +3,7 @@
 use super::caller::{Answered, SuiteCaller};
 use super::config::{SandboxConfig, SuiteConfig};
 use super::hooks;
+use super::oauth_proxy;
 use super::report::{CheckReport, Outcome, Report, TestReport};
 use super::upstream::Upstream;
 use base64::Engine;
@@ -59,7 +60,7 @@ pub(crate) async fn run(url: &EndpointUrl, config: &SuiteConfig) -> Result<Repor
     };
     let [a, b] = &tokens;
     let (a, b) = (begin("a", a).await?, begin("b", b).await?);
-    let suite = Suite { config, upstream, tokens, a, b };
+    let suite = Suite { url: url.clone(), config, upstream, tokens, a, b };
     let mut tests = Vec::new();
     for number in 1..=10 {
         tests.push(suite.test(number).await);
@@ -68,6 +69,7 @@ pub(crate) async fn run(url: &EndpointUrl, config: &SuiteConfig) -> Result<Repor
 }
 
 struct Suite<'a> {
+    url: EndpointUrl,
     config: &'a SuiteConfig,
     upstream: Upstream,
     tokens: [Zeroizing<String>; 2],
@@ -75,15 +77,19 @@ struct Suite<'a> {
     b: SuiteCaller,
 }
 
-fn check(name: &'static str, outcome: Outcome, detail: impl Into<String>) -> CheckReport {
+pub(super) fn check(
+    name: &'static str,
+    outcome: Outcome,
+    detail: impl Into<String>,
+) -> CheckReport {
     CheckReport { name, outcome, detail: detail.into() }
 }
 
-fn holds(name: &'static str, is_met: bool, detail: impl Into<String>) -> CheckReport {
+pub(super) fn holds(name: &'static str, is_met: bool, detail: impl Into<String>) -> CheckReport {
     check(name, if is_met { Outcome::Pass } else { Outcome::Fail }, detail)
 }
 
-fn unseen(name: &'static str, why: impl Into<String>) -> CheckReport {
+pub(super) fn unseen(name: &'static str, why: impl Into<String>) -> CheckReport {
     check(name, Outcome::NotApplicable, why)
 }
 
@@ -285,46 +291,9 @@ impl Suite<'_> {
 
     async fn oauth_proxy(&self) -> Vec<CheckReport> {
         let Some(oauth) = &self.config.oauth else {
-            return vec![unseen(
-                "OAuth proxy",
-                "no `oauth` is configured: the gateway proxies no OAuth",
-            )];
+            return oauth_proxy::not_configured(&self.url).await;
         };
-        let hostile = "https://attacker.example/callback";
-        let mut checks = Vec::new();
-        for (name, client, redirect) in [
-            ("a redirect URI that is not registered fails", oauth.client_id.as_str(), hostile),
-            (
-                "a client that is not registered fails",
-                "https://attacker.example/client.json",
-                oauth.redirect_uri.as_str(),
-            ),
-        ] {
-            let sent = hooks::authorize(&oauth.authorize, client, redirect).await;
-            checks.push(match sent {
-                Ok((status, _)) if status >= 400 => {
-                    check(name, Outcome::Pass, format!("status {status}"))
-                }
-                Ok((status, location)) => holds(
-                    name,
-                    !location.as_deref().unwrap_or_default().starts_with(redirect),
-                    format!("status {status}"),
-                ),
-                Err(why) => check(name, Outcome::Fail, why),
-            });
-        }
-        let name = "a registered client needs consent first";
-        checks.push(
-            match hooks::authorize(&oauth.authorize, &oauth.client_id, &oauth.redirect_uri).await {
-                Ok((status, location)) => holds(
-                    name,
-                    !location.as_deref().unwrap_or_default().contains("code="),
-                    format!("status {status}"),
-                ),
-                Err(why) => check(name, Outcome::Fail, why),
-            },
-        );
-        checks
+        oauth_proxy::checks(oauth).await
     }
 
     async fn schema(&self) -> Vec<CheckReport> {
@@ -452,8 +421,35 @@ impl Suite<'_> {
             }
             Err(why) => check(name, Outcome::Fail, why),
         });
-        checks.push(unseen("approvals have approver and time", "the suite approves nothing"));
+        checks.push(self.approval().await);
         checks
+    }
+
+    /// A call that another person approves while it waits.
+    async fn approval(&self) -> CheckReport {
+        let name = "approvals have approver and time";
+        let Some(approval) = &self.config.approval else {
+            return unseen(name, "no hook `approval` is configured");
+        };
+        let call = self.b.call(&approval.tool, json!({"text": "approved by another person"}));
+        let (answer, granted) = tokio::join!(call, hooks::run(&approval.grant));
+        if let Err(why) = granted {
+            return check(name, Outcome::Fail, format!("`approval.grant`: {why}"));
+        }
+        if let Some(refusal) = answer.refusal() {
+            let why = format!("the call was not made after it was approved: {refusal}");
+            return check(name, Outcome::Fail, why);
+        }
+        let has_text = |receipt: &Value, member: &str| {
+            let text = receipt.pointer(member).and_then(Value::as_str);
+            text.is_some_and(|text| !text.is_empty())
+        };
+        self.receipts_have(name, |receipt| {
+            receipt.pointer("/approval/required") == Some(&Value::Bool(true))
+                && has_text(receipt, "/approval/approved_by")
+                && has_text(receipt, "/ts")
+        })
+        .await
     }
 
     async fn incident(&self) -> Vec<CheckReport> {

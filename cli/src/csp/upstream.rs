@@ -161,6 +161,7 @@ fn result(method: &str, params: &Value) -> Option<Value> {
             tool("echo", "Returns the text."),
             tool("restricted", "Returns the text, to some callers."),
             tool("critical", "Returns the text, unless there is an incident."),
+            tool("approved", "Returns the text, once another person has approved the call."),
         ]})),
         "tools/call" => {
             let text =

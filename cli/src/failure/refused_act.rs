@@ -30,6 +30,8 @@ impl From<ActError> for Failure {
             | ActError::Unpinned { .. }
             | ActError::OnlyPin { .. }
             | ActError::Nameless(_)
+            | ActError::NoReason
+            | ActError::NotQuarantined(_)
             | ActError::NotAServerId(_) => Failure::usage(error),
             ActError::NotAllowed { .. }
             | ActError::NothingWaits { .. }

@@ -48,6 +48,7 @@ impl Bench {
 
     pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, contents).unwrap();
         path
     }
@@ -269,11 +270,14 @@ impl FolderServer {
 
 /// Cargo builds examples for `cargo test`, beside the folder of the test binaries.
 fn program() -> PathBuf {
+    example("folder-server")
+}
+
+pub(crate) fn example(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap();
-    let name = format!("folder-server{}", std::env::consts::EXE_SUFFIX);
-    let program = built.join("examples").join(name);
-    assert!(program.is_file(), "not built: run `cargo build -p holdpoint --example folder-server`");
+    let program = built.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(program.is_file(), "not built: run `cargo build -p holdpoint --example {name}`");
     program
 }
 

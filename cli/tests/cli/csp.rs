@@ -59,6 +59,38 @@ fn what_protects_nothing_fails_and_what_was_not_seen_does_not_pass() {
 }
 
 #[test]
+fn an_approval_that_no_receipt_names_fails_and_one_that_is_named_passes() {
+    for (approved_by, grant, expected) in
+        [("\"\"", "true", "fail"), ("\"ada\"", "true", "pass"), ("\"ada\"", "false", "fail")]
+    {
+        let bench = Bench::new();
+        let url = unprotected(&bench);
+        let receipt = format!(
+            r#"{{"ts":"2026-11-18T10:00:00Z","approval":{{"required":true,"approved_by":{approved_by}}}}}"#
+        );
+        let call = |result: &str| {
+            format!(r#"{{"decision":{{"result":"{result}"}},"mcp":{{"method":"tools/call"}}}}"#)
+        };
+        let lines = [receipt, call("allow"), call("deny")].join("\n");
+        let receipts = bench.file("receipts", lines);
+        let config = std::fs::read_to_string(bench.path("suite.toml")).unwrap();
+        // Only the test of receipts is run.
+        let others: String =
+            (1..=10).filter(|n| *n != 9).map(|n| format!("{n} = \"not looked at\"\n")).collect();
+        let config = config.replace("5 = \"it proxies no OAuth\"\n", &others);
+        let hooks = format!(
+            "[receipts]\ncommand = [\"cat\", {receipts:?}]\n[approval]\ntool = \"approved\"\ngrant = [{grant:?}]\n"
+        );
+        bench.file("suite.toml", config + &hooks);
+        let words = ["conformance", "csp", "--url", &url, "--config", "suite.toml", "--json"];
+        let report = bench.run(words).exits(15).json();
+        let checks = report["tests"][8]["checks"].as_array().unwrap();
+        let found = checks.iter().find(|check| check["name"] == "approvals have approver and time");
+        assert_eq!(found.unwrap()["outcome"], expected, "{approved_by} {grant}: {checks:#?}");
+    }
+}
+
+#[test]
 fn a_gateway_that_cannot_be_reached_is_not_one_that_failed() {
     let bench = Bench::new();
     unprotected(&bench);

@@ -20,7 +20,8 @@ fn with_servers(bench: &Bench) {
 #[test]
 fn an_incident_is_on_until_it_is_ended() {
     let bench = Bench::unattended();
-    let nothing = json!({ "incident": null, "egress_blocked": null, "revocations": [] });
+    let nothing =
+        json!({ "incident": null, "egress_blocked": null, "revocations": [], "quarantines": [] });
     assert_eq!(state(&bench), nothing);
     bench.run(["incident", "status"]).exits(0).says("no incident");
     let on = bench.run(["incident", "on", "--reason", "a leak", "--json"]).exits(0).json();
@@ -31,7 +32,10 @@ fn an_incident_is_on_until_it_is_ended() {
     bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("a leak").says("by ada");
     assert_eq!(bench.status()["incident"], true);
     bench.run(["status"]).exits(0).says("an incident is on: calls are denied");
-    assert_eq!(bench.run(["incident", "off", "--json"]).exits(0).json(), nothing);
+    assert_eq!(
+        bench.run(["incident", "off", "--reason", "over", "--json"]).exits(0).json(),
+        nothing
+    );
     assert_eq!(state(&bench), nothing);
     assert_eq!(bench.status()["incident"], false);
     bench.run(["status"]).exits(0).never_says("incident");
@@ -51,7 +55,7 @@ fn an_incident_denies_the_calls_of_a_gate_that_runs_already() {
     let denied = call();
     assert_eq!(denied["error"]["code"], 1013, "{denied}");
     assert_eq!(denied["error"]["data"]["reason"], "kill_switch");
-    bench.run(["incident", "off"]).exits(0);
+    bench.run(["incident", "off", "--reason", "over"]).exits(0);
     assert!(goes_through(&call()));
     // An incident of another server is none of this one's.
     with_servers(&bench);
@@ -119,15 +123,149 @@ fn an_incident_is_limited_to_servers_that_are_known() {
     let incident = &state(&bench)["incident"];
     assert_eq!(incident["servers"], json!(["files", "mail"]));
     assert_eq!(incident["level"], "critical");
-    bench.run(["incident", "on", "--level", "low"]).exits(2);
+    bench.run(["incident", "on", "--level", "none"]).exits(2);
+}
+
+/// An agent's call of a tool, and the reason if it is denied.
+fn reason_of(agent: &mut Agent, tool: &str) -> Value {
+    agent.call(tool, &json!({ "title": "a" }))["error"]["data"]["reason"].clone()
+}
+
+#[test]
+fn an_incident_stops_tools_by_risk_by_name_and_by_principal() {
+    let bench = Bench::unattended();
+    let named = |name: &str| {
+        let mut tool = report_tool();
+        tool["name"] = json!(name);
+        tool
+    };
+    let server = FolderServer::new(&bench, &json!([named("read"), named("write"), named("wipe")]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    bench.configure(&format!(
+        "[approve]\nunattended = true\n[server.{ID}]\nrisk = \"high\"\ntool_risk = {{ read = \"low\", wipe = \"critical\" }}\n"
+    ));
+    let mut agent = Agent::start(&bench, &server);
+    let (stopped, free) = (json!("kill_switch"), Value::Null);
+    let mut check = |on: &[&str], expected: [&Value; 3]| {
+        let words = ["incident", "on"].iter().chain(on);
+        bench.run(words).exits(0);
+        for (tool, expected) in ["read", "write", "wipe"].into_iter().zip(expected) {
+            assert_eq!(reason_of(&mut agent, tool), *expected, "{on:?}: {tool}");
+        }
+    };
+    check(&[], [&free, &stopped, &stopped]);
+    check(&["--level", "critical"], [&free, &free, &stopped]);
+    check(&["--level", "low"], [&stopped, &stopped, &stopped]);
+    check(&["--tool", &format!("{ID}__read")], [&stopped, &free, &free]);
+    check(&["--principal", "somebody-else"], [&free, &free, &free]);
+    check(&["--principal", WHO], [&stopped, &stopped, &stopped]);
+    let level = ["--server", ID, "--level", "critical", "--tool", &format!("{ID}__read")];
+    check(&level, [&stopped, &free, &stopped]);
+    let state = state(&bench);
+    assert_eq!(state["incident"]["tools"], json!([format!("{ID}__read")]));
+    agent.leave();
+    // Every decision of that time says so, those that were allowed too.
+    let receipts = bench.run(["receipts", "list", "--all", "--json"]).exits(0);
+    receipts.says("\"incident_mode\":true");
+}
+
+#[test]
+fn an_incident_names_tools_that_there_are_and_a_level_for_servers_only() {
+    let bench = Bench::unattended();
+    with_servers(&bench);
+    bench.run(["incident", "on", "--tool", "make_report"]).exits(2).says("SERVER__TOOL");
+    bench.run(["incident", "on", "--tool", "files__nothing"]).exits(2).says("nothing called");
+    bench.run(["incident", "on", "--tool", "flies__make_report"]).exits(2).says("no server");
+    let words = ["incident", "on", "--tool", "files__make_report", "--level", "high"];
+    bench.run(words).exits(2).says("`--level` is about servers");
+    assert_eq!(state(&bench)["incident"], Value::Null);
+    bench.run(["incident", "on", "--tool", "files__make_report"]).exits(0).says("1 tool");
+    bench.run(["incident", "off"]).exits(2).says("--reason");
+    bench.run(["incident", "off", "--reason", " "]).exits(2).says("say why");
+    bench.run(["incident", "off", "--reason", "it was a drill"]).exits(0);
+    bench.run(["receipts", "list", "--events", "--json"]).exits(0).says("it was a drill");
+}
+
+#[test]
+fn a_session_that_trips_a_rule_is_throttled_then_quarantined_until_a_person_releases_it() {
+    let bench = Bench::unattended();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    bench.configure(
+        "[approve]\nunattended = true\n[anomaly]\nthrottle_to = \"2/hour\"\nthrottle = { denials = \"2/hour\" }\nquarantine = { denials = \"4/hour\" }\n[preflight]\nschema = true\n",
+    );
+    let mut agent = Agent::start(&bench, &server);
+    let wrong = |agent: &mut Agent| {
+        agent.call("make_report", &json!({ "nothing": 1 }))["error"]["data"]["reason"].clone()
+    };
+    for _ in 0..3 {
+        assert_eq!(wrong(&mut agent), "unknown_field");
+    }
+    // Now it is slowed down: two calls in an hour.
+    assert_eq!(wrong(&mut agent), "unknown_field");
+    assert_eq!(wrong(&mut agent), "unknown_field");
+    assert_eq!(reason_of(&mut agent, "make_report"), "session_quarantined");
+    let seen = testing::wait_for("the quarantine to be in the store", || {
+        let seen = state(&bench)["quarantines"][0].clone();
+        seen.is_object().then_some(seen)
+    });
+    assert_eq!(seen["rule"], "more than 4/hour denials");
+    assert_eq!(seen["principal"], WHO);
+    bench.run(["incident", "status"]).exits(0).says("QUARANTINED").says("incident release");
+    bench.run(["status"]).exits(0).says("sessions are quarantined");
+    let id = seen["id"].as_str().unwrap();
+    bench.run(["incident", "release", "0000"]).exits(2).says("nothing is quarantined");
+    bench.run(["incident", "release", id]).exits(0).never_says("QUARANTINED");
+    testing::wait_until("the session to be free", || {
+        let reason = reason_of(&mut agent, "make_report");
+        reason != "session_quarantined"
+    });
+    agent.leave();
+    // Another session of the same person was never meant.
+    let mut agent = Agent::start(&bench, &server);
+    assert_eq!(reason_of(&mut agent, "make_report"), Value::Null);
+    agent.leave();
+    let events = bench.run(["receipts", "list", "--events", "--json"]).exits(0);
+    events.says("incident.anomaly").says("incident.quarantine").says("incident.release");
+}
+
+#[test]
+fn blocked_egress_denies_calls_with_urls() {
+    let bench = Bench::unattended();
+    let server = FolderServer::new(&bench, &json!([report_tool()]));
+    server.answers("tools/call", r#"{"content":[]}"#);
+    bench.configure(
+        "[approve]\nunattended = true\n[preflight]\nurl_args = [\"title\"]\nnet_allow = [\"example.com\"]\n",
+    );
+    let mut agent = Agent::start(&bench, &server);
+    let call = |agent: &mut Agent| {
+        let answer = agent.call("make_report", &json!({ "title": "https://example.com/" }));
+        answer["error"]["data"]["reason"].clone()
+    };
+    assert_eq!(call(&mut agent), Value::Null);
+    bench.run(["incident", "block-egress"]).exits(0);
+    assert_eq!(call(&mut agent), "egress_blocked");
+    bench.run(["incident", "block-egress", "--off"]).exits(0);
+    assert_eq!(call(&mut agent), Value::Null);
+    agent.leave();
+}
+
+#[test]
+fn a_drill_stops_nothing_and_says_that_no_gateway_is_there() {
+    let bench = Bench::new();
+    bench.run(["incident", "drill"]).exits(0).says("no gateway follows this store");
+    let drill = bench.run(["incident", "drill", "--json"]).exits(0).json();
+    assert_eq!((&drill["drill"], &drill["nodes"]), (&json!(2), &json!([])));
+    assert_eq!(state(&bench)["incident"], Value::Null);
+    bench.run(["receipts", "list", "--events"]).exits(0).says("incident.drill");
 }
 
 #[test]
 fn without_a_terminal_an_incident_can_be_declared_and_not_ended() {
     let bench = Bench::new();
     bench.run(["incident", "on"]).exits(0);
-    bench.run(["incident", "off"]).exits(2).says("needs a terminal");
-    let error = bench.run(["incident", "off", "--json"]).exits(2).json();
+    bench.run(["incident", "off", "--reason", "over"]).exits(2).says("needs a terminal");
+    let error = bench.run(["incident", "off", "--reason", "over", "--json"]).exits(2).json();
     assert_eq!(error["error"]["exit"], 2);
     assert!(state(&bench)["incident"].is_object());
 }
@@ -156,7 +294,7 @@ fn without_a_terminal_an_incident_is_not_replaced_by_one_that_stops_less() {
 #[test]
 fn ending_what_is_not_on_does_nothing() {
     let bench = Bench::new();
-    bench.run(["incident", "off"]).exits(0).says("no incident");
+    bench.run(["incident", "off", "--reason", "over"]).exits(0).says("no incident");
     bench.run(["incident", "block-egress", "--off"]).exits(0).says("no incident");
     bench.run(["receipts", "list", "--all"]).never_says("incident.off").never_says("unblock");
 }
@@ -165,7 +303,8 @@ fn ending_what_is_not_on_does_nothing() {
 fn ways_out_are_closed_by_anybody_and_opened_by_a_person() {
     let bench = Bench::new();
     let blocked = bench.run(["incident", "block-egress"]).exits(0);
-    blocked.says("EGRESS BLOCKED").says("by ada").says("`holdpoint run` does not look at them");
+    blocked.says("EGRESS BLOCKED").says("by ada");
+    bench.run(["status"]).exits(0).says("outgoing connections are blocked");
     assert_eq!(state(&bench)["egress_blocked"]["by"], WHO);
     bench.run(["incident", "block-egress", "--off"]).exits(2).says("needs a terminal");
     assert!(state(&bench)["egress_blocked"].is_object());
@@ -233,8 +372,8 @@ fn a_database_put_back_from_before_the_incident_does_not_end_it() {
         let _ = std::fs::remove_file(bench.home().join(file));
     }
     bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("older copy");
-    bench.run(["incident", "off"]).exits(2).says("a person's decision");
+    bench.run(["incident", "off", "--reason", "over"]).exits(2).says("a person's decision");
     bench.configure("[approve]\nunattended = true\n");
-    bench.run(["incident", "off"]).exits(0).says("no incident");
+    bench.run(["incident", "off", "--reason", "over"]).exits(0).says("no incident");
     bench.run(["incident", "status"]).exits(0).says("no incident");
 }

@@ -22,6 +22,7 @@ mod incident;
 mod json;
 mod keys;
 mod lifecycle;
+mod measuring;
 mod policy;
 mod posture;
 mod privacy;
@@ -29,6 +30,7 @@ mod privacy;
 mod pty;
 mod real_servers;
 mod receipts;
+mod screening;
 mod scribe;
 #[cfg(unix)]
 mod secrets;

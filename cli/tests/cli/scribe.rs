@@ -94,6 +94,7 @@ impl Ledger {
                 },
                 sandbox: Some(Sandbox {
                     fs_policy: FsPolicy::WorkspaceOnly,
+                    level: SandboxLevel::Full,
                     net_policy: NetPolicy::BlockAll,
                 }),
                 approval: Some(Approval {

@@ -100,12 +100,16 @@ fn an_incident_is_ended_by_a_yes() {
     let bench = Bench::new();
     let is_on = || bench.run(["incident", "status"]).exits(0).out.contains("INCIDENT");
     bench.run(["incident", "on"]).exits(0);
-    typed("n\n", bench.command(["incident", "off"])).exits(10).says("nothing was done");
+    typed("n\n", bench.command(["incident", "off", "--reason", "over"]))
+        .exits(10)
+        .says("nothing was done");
     let less = || bench.command(["incident", "on", "--level", "critical"]);
     typed("\n", less()).exits(10);
     assert!(is_on());
     typed("y\n", less()).exits(0).says("stops less").says("critical");
-    typed("yes\n", bench.command(["incident", "off"])).exits(0).says("all servers");
+    typed("yes\n", bench.command(["incident", "off", "--reason", "over"]))
+        .exits(0)
+        .says("all servers");
     assert!(!is_on());
     bench.run(["incident", "block-egress"]).exits(0);
     let open = || bench.command(["incident", "block-egress", "--off"]);

@@ -185,6 +185,18 @@ impl Client {
         }
     }
 
+    /// The next message, whatever it is.
+    #[track_caller]
+    pub(crate) fn any_line(&mut self) -> Value {
+        self.until(|_| true, "a line")
+    }
+
+    /// Waits for an object with this member, and returns the member.
+    #[track_caller]
+    pub(crate) fn line(&mut self, member: &str) -> Value {
+        self.until(|line| line.get(member).is_some(), member)[member].take()
+    }
+
     /// Waits for an answer that is an error, whichever request it is for.
     #[track_caller]
     pub(crate) fn until_refused(&mut self, what: &str) -> Value {

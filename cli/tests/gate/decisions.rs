@@ -109,7 +109,7 @@ fn an_incident_counts_for_the_next_call_until_it_is_over() {
     text(&report(&mut client, "before"));
     bench.run(["incident", "on", "--reason", "a drill"]).exits(0);
     assert_eq!(refused(&report(&mut client, "stopped"), DENIED)["reason"], "kill_switch");
-    bench.run(["incident", "off"]).exits(0);
+    bench.run(["incident", "off", "--reason", "over"]).exits(0);
     text(&report(&mut client, "again"));
     assert!(!scenario.record().contains("stopped"));
     client.end().exits(0);
@@ -133,7 +133,7 @@ fn deleting_the_row_of_an_incident_does_not_end_it() {
         .unwrap();
     assert_eq!(refused(&report(&mut client, "all-deleted"), DENIED)["reason"], "kill_switch");
     bench.run(["incident", "status"]).exits(0).says("INCIDENT").says("holdpoint incident off");
-    bench.run(["incident", "off"]).exits(0).says("no incident");
+    bench.run(["incident", "off", "--reason", "over"]).exits(0).says("no incident");
     text(&report(&mut client, "ended"));
     assert!(!scenario.record().contains("deleted"), "{}", scenario.record());
     client.end().exits(0);
@@ -159,7 +159,7 @@ fn a_home_of_which_only_the_keys_are_left_holds_its_servers() {
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     bench.run(["approve", ID, "--hash", &surface]).exits(0).says("verified");
     assert_eq!(refused(&report(&mut client, "stopped"), DENIED)["reason"], "kill_switch");
-    bench.run(["incident", "off"]).exits(0);
+    bench.run(["incident", "off", "--reason", "over"]).exits(0);
     text(&report(&mut client, "approved"));
     assert!(!scenario.record().contains("lost"), "{}", scenario.record());
     client.end().exits(0);
@@ -192,7 +192,7 @@ fn an_incident_of_one_server_stops_no_other() {
     bench.run(["pin", "--server", "other", "--file", "other.json"]).exits(0);
     bench.run(["incident", "on", "--server", "other"]).exits(0);
     text(&report(&mut client, "of-another"));
-    bench.run(["incident", "off"]).exits(0);
+    bench.run(["incident", "off", "--reason", "over"]).exits(0);
     bench.run(["incident", "on", "--server", ID]).exits(0);
     refused(&report(&mut client, "of-this"), DENIED);
     client.end().exits(0);

@@ -202,6 +202,23 @@ fn a_server_that_needs_no_sign_in_is_wired_when_a_person_says_so() {
 }
 
 #[test]
+fn a_server_that_the_host_signs_in_to_is_wired_to_sign_in_and_unwired_to_the_same_bytes() {
+    let (bench, cursor, codex) = two();
+    let plan = bench.run(["wire", "--dry-run"]).exits(0).out;
+    assert!(plan.contains("`wire --sign-in` guards it"), "{plan}");
+    let said = bench.run(["wire", "--sign-in", "--yes"]).exits(0).out;
+    assert!(said.contains("holdpoint sign-in cursor.login"), "{said}");
+    // Only the one without a credential signs in.
+    assert_eq!(read(&cursor).matches("\"--sign-in\"").count(), 1, "{}", read(&cursor));
+    assert!(!read(&codex).contains("--sign-in"));
+    let states = states(&bench.run(["hosts", "cursor", "--json"]).exits(0).json());
+    assert_eq!(states, ["cursor.files wired", "cursor.docs wired", "cursor.login wired"]);
+    bench.run(["unwire", "--yes"]).exits(0);
+    assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
+    bench.run(["wire", "--sign-in", "--no-sign-in", "--server", "login", "--yes"]).exits(2);
+}
+
+#[test]
 fn the_file_that_is_named_is_the_only_one_that_is_touched() {
     let (bench, cursor, codex) = two();
     let other = place(&bench, "elsewhere/servers.json", CURSOR);

@@ -14,6 +14,7 @@ mod bench;
 
 mod doctor;
 mod installer;
+mod packages;
 mod release;
 mod station;
 mod uninstall;

@@ -111,11 +111,41 @@ impl FleetNode {
     }
 }
 
+/// What the nodes of a fleet are configured with.
+pub(crate) struct Arrangement<'a> {
+    /// Lines in `[gateway]`.
+    pub(crate) gateway: &'a str,
+    /// The instances that the counting server has.
+    pub(crate) instance: &'a str,
+    pub(crate) policies: &'a str,
+    /// Lines in the counting server's table.
+    pub(crate) server: &'a str,
+}
+
+impl Default for Arrangement<'_> {
+    fn default() -> Self {
+        Arrangement { gateway: "", instance: "shared", policies: POLICIES, server: "" }
+    }
+}
+
 impl Fleet {
     /// So many nodes, with lines in `[gateway]` and the instances that the counting server has.
     pub(crate) fn start(database: Database, count: usize, gateway: &str, instance: &str) -> Fleet {
+        Fleet::arranged(
+            database,
+            count,
+            &Arrangement { gateway, instance, ..Arrangement::default() },
+        )
+    }
+
+    pub(crate) fn arranged(
+        database: Database,
+        count: usize,
+        arrangement: &Arrangement<'_>,
+    ) -> Fleet {
+        let Arrangement { gateway, instance, policies, server: lines } = arrangement;
         let bench = Bench::unattended();
-        bench.file("all.cedar", POLICIES);
+        bench.file("all.cedar", policies);
         bench.file("address", format!("{}\n", database.url()));
         let program = bench.file("server.sh", COUNTING);
         let server = env!("CARGO_BIN_EXE_holdpoint");
@@ -125,7 +155,7 @@ impl Fleet {
             format!(
                 "[gateway]\nlisten = \"127.0.0.1:0\"\npeer_listen = \"127.0.0.1:0\"\nstore = \"file:address\"\n{gateway}\n\
                  [auth.keys]\nenabled = true\n[policy]\nfiles = [\"all.cedar\"]\n\
-                 [[server]]\nid = \"counter\"\ntrust = \"internal\"\nrisk = \"low\"\ninstance = \"{instance}\"\ncommand = [\"/bin/sh\", {program:?}]\n\
+                 [[server]]\nid = \"counter\"\ntrust = \"internal\"\nrisk = \"low\"\ninstance = \"{instance}\"\ncommand = [\"/bin/sh\", {program:?}]\n{lines}\n\
                  [[server]]\nid = \"reports\"\ntrust = \"internal\"\nrisk = \"high\"\ninstance = \"shared\"\ncommand = [{server:?}, \"scenario\", \"new_tool\", \"--state\", {state:?}]\n"
             ),
         );
@@ -171,7 +201,9 @@ impl Fleet {
     /// Starts a node in a home.
     pub(crate) fn add(&mut self, home: PathBuf) {
         let mut command = self.bench.command(["gateway", "--config", "gateway.toml", "--home"]);
-        command.arg(&home).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        // What the node says on its standard error is kept with it, where tests search it for secrets.
+        let said = fs::File::options().create(true).append(true).open(home.join("stderr.log"));
+        command.arg(&home).stdout(Stdio::piped()).stderr(said.unwrap());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut after = |words: &str| {
@@ -254,7 +286,10 @@ while IFS= read -r line; do
       echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"waiting"}}' ;;
     *'"method":"tools/call"'*)
       n=$((n+1))
-      echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$$' '$n'"}]}}' ;;
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$$' '$n'"}]}}'
+      case "$line" in *'"announce"'*)
+        echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"said by '$$'"}}' ;;
+      esac ;;
     *'"id":'*)
       echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}' ;;
   esac

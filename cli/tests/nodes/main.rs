@@ -16,7 +16,10 @@ mod bench;
 #[path = "../operations/http_client.rs"]
 mod http_client;
 
+mod approving;
 mod fleet;
+mod kill_switch;
 mod loss;
 mod owners;
+mod rates;
 mod spreading;

@@ -130,6 +130,41 @@ fn a_call_that_another_node_carries_can_be_cancelled_and_streams() {
 }
 
 #[test]
+fn what_a_process_says_outside_of_a_call_is_heard_at_every_node_and_by_its_caller_alone() {
+    let Some(database) = Database::shared() else { return };
+    let fleet = Fleet::start(database, 3, "", "principal");
+    let words = ["key", "create", "--json", "--config", "gateway.toml", "--sub", "other"];
+    let other = fleet.run(0, &words).exits(0).json()["key"].as_str().unwrap().to_owned();
+    // Each caller's process is at the first node; the session that listens is the second one's, through the third.
+    let listening = |key: &str| {
+        let at_first = Caller::begin(fleet.nodes[0].address, key);
+        let (process, _) = count_soon(&at_first);
+        let session = Caller::begin(fleet.nodes[1].address, key);
+        assert_eq!(count_soon(&session).0, process);
+        let mut stream = session.at(fleet.nodes[2].address).listen();
+        let head = stream.head();
+        assert!(head[0].contains("200"), "{head:?}");
+        (at_first, process, stream)
+    };
+    let (first, own, mut stream) = listening(&fleet.key);
+    let (second, others, mut other_stream) = listening(&other);
+    for (caller, process, stream) in
+        [(first, own, &mut stream), (second, others, &mut other_stream)]
+    {
+        // A node hears within a second that another one has joined.
+        let heard = std::thread::scope(|scope| {
+            let hearing = scope.spawn(|| stream.event());
+            wait_until("the message to be heard", || {
+                caller.call("counter__count", &json!({ "announce": true }));
+                hearing.is_finished()
+            });
+            hearing.join().unwrap()
+        });
+        assert_eq!(heard["params"]["data"], format!("said by {process}"), "{heard}");
+    }
+}
+
+#[test]
 fn what_a_node_had_that_is_gone_begins_again_elsewhere() {
     let Some(database) = Database::shared() else { return };
     let mut fleet = Fleet::start(database, 2, "", "principal");

@@ -48,7 +48,7 @@ fn an_incident_and_a_revocation_reach_each_node_within_a_second() {
     set_incident(&fleet, &json!({"incident": {"level": "high"}}));
     let begun = Instant::now();
     check("an incident", &last(&callers, begun, |caller| is_allowed(caller, tool)));
-    set_incident(&fleet, &json!({"incident": null}));
+    set_incident(&fleet, &json!({"incident": null, "reason": "over"}));
     for caller in &callers {
         wait_until("the incident to be over", || is_allowed(caller, tool));
     }

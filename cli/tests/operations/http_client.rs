@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -154,6 +154,21 @@ impl Asked {
         let mut bytes = Vec::new();
         self.0.read_to_end(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The next message on a stream of events.
+    #[allow(dead_code, reason = "one of the tests that share this client has streams")]
+    pub(crate) fn event(&mut self) -> Value {
+        let begun = Instant::now();
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ended");
+            // Comments keep the stream open for as long as nothing comes.
+            assert!(begun.elapsed() < PATIENCE, "nothing came on the stream");
+            if let Some(text) = line.strip_prefix("data: ") {
+                return serde_json::from_str(text).unwrap();
+            }
+        }
     }
 
     pub(crate) fn finish(mut self) -> Response {

@@ -16,7 +16,6 @@ fn a_file_to_begin_with_is_checked_and_never_overwritten() {
         .exits(0)
         .says("are written")
         .says("2 servers of this machine's hosts are in it")
-        .says("`danger_unconfined = true`")
         .says("variables that the gateway needs: NOTES_X_KEY, FILES_TOKEN");
     let path = bench.home().join("gateway.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -24,16 +23,21 @@ fn a_file_to_begin_with_is_checked_and_never_overwritten() {
     let policy = fs::read_to_string(bench.home().join("policies/servers.cedar")).unwrap();
     assert!(policy.contains("resource in Server::\"notes\""), "{policy}");
     assert!(!text.contains("s3cret") && !policy.contains("s3cret"), "a secret was copied");
-    // What is left is whom to trust, and the variables.
-    bench.run(["gateway", "--check"]).exits(2).says("a command of trust `unknown`");
-    fs::write(&path, text.replace("\"unknown\"", "\"internal\"")).unwrap();
+    // What is left is the variables: a command that nobody trusts yet is confined.
     bench.run(["gateway", "--check"]).exits(2).says("the variable `FILES_TOKEN` is not set");
     let mut check = bench.command(["gateway", "--check"]);
     check.env("FILES_TOKEN", "x").env("NOTES_X_KEY", "y");
     answer(check)
         .exits(0)
-        .says("6 OAuth proxy: not applicable (the gateway signs nobody in")
-        .says("2 authentication and transport: met");
+        .says("6 OAuth proxy: not applicable: `[oauth_proxy]` is not configured")
+        .says("2 authentication and transport: met")
+        .says("8 sandbox: met (every command runs confined)");
+    let mut open = bench.command(["gateway", "--check"]);
+    open.env("FILES_TOKEN", "x").env("NOTES_X_KEY", "y");
+    let confined = "command = [\"sh\"]";
+    fs::write(&path, text.replace(confined, &format!("{confined}\ndanger_unconfined = true")))
+        .unwrap();
+    answer(open).exits(0).says("8 sandbox: not met: `files` are not trusted");
     fs::write(bench.home().join("gateway.toml"), "# mine\n").unwrap();
     bench.run(["gateway", "init"]).exits(2).says("exists already and is left as it is");
     assert_eq!(fs::read_to_string(bench.home().join("gateway.toml")).unwrap(), "# mine\n");

@@ -43,14 +43,41 @@ fn hex4(digits: Option<&str>) -> u32 {
     digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0xfffd)
 }
 
+/// How many bytes of a string's inside need no look: up to the first quote, backslash or control character.
+pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+        let specials = specials(u64::from_le_bytes(*word));
+        if specials != 0 {
+            return bytes.len() - rest.len() + specials.trailing_zeros() as usize / 8;
+        }
+        rest = after;
+    }
+    let is_special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// The quotes, backslashes and control characters among eight bytes, as the top bits of their places. What is above the
+/// lowest one may be wrong, because of carries; the lowest one is right.
+#[inline]
+pub fn specials(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = ONES << 7;
+    let equal = |byte: u8| {
+        let difference = word ^ (ONES * u64::from(byte));
+        difference.wrapping_sub(ONES) & !difference
+    };
+    let below_space = word.wrapping_sub(ONES * 0x20) & !word;
+    (equal(b'"') | equal(b'\\') | below_space) & TOPS
+}
+
 /// Writes a string with quotes and the escapes of RFC 8785.
 pub fn escape_into(text: &str, out: &mut Vec<u8>) {
     const HEX: [u8; 16] = *b"0123456789abcdef";
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')
-    {
-        let (plain, special) = rest.split_at(at);
+    loop {
+        let (plain, special) = rest.split_at(plain_bytes(rest));
         out.extend_from_slice(plain);
         let Some((&byte, after)) = special.split_first() else { break };
         match byte {
@@ -69,7 +96,6 @@ pub fn escape_into(text: &str, out: &mut Vec<u8>) {
         }
         rest = after;
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Chosen with the confusables of Unicode's UTS #39 in view, kept to what looks like one ASCII character in running
 //! text. What compatibility decomposition already opens (full width, mathematical, circled, raised letters) is not here.
+//! `build.rs` uses this file, so it uses nothing of the crate.
 
 use std::sync::OnceLock;
 
@@ -136,7 +137,7 @@ const LOOK_ALIKES: &[(u8, &str)] = &[
 ];
 
 /// The ASCII character that a character passes for.
-pub(super) fn latin_look_alike(character: char) -> Option<u8> {
+pub(crate) fn latin_look_alike(character: char) -> Option<u8> {
     if let Some(letter) = enclosed_letter(character) {
         return Some(letter);
     }

@@ -5,6 +5,9 @@ pub(super) const MIN_BASE64: usize = 20;
 /// The shortest run of hex digits that is decoded: twelve bytes of text.
 pub(super) const MIN_HEX: usize = 24;
 
+/// The shortest text that counts as one: bytes that happen to be printable are shorter.
+pub(super) const MIN_TEXT: usize = 12;
+
 const NONE: u8 = 0xff;
 const SEXTETS: [u8; 256] = sextets();
 

@@ -13,7 +13,7 @@ const MAX_PARTS: usize = 8;
 /// The names of a server's own tools. A sentence about one of them is documentation; about any other tool it may be an
 /// order. Copies share the names.
 #[derive(Debug, Clone, Default)]
-pub struct ToolNames(Arc<BTreeSet<String>>);
+pub struct ToolNames(Arc<BTreeSet<Reduced>>);
 
 impl ToolNames {
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> ToolNames {
@@ -30,7 +30,7 @@ impl ToolNames {
         ToolNames::new(entries.map(Entry::key))
     }
 
-    fn contains(&self, reduced: &str) -> bool {
+    fn contains(&self, reduced: &Reduced) -> bool {
         self.0.contains(reduced)
     }
 }
@@ -61,7 +61,7 @@ impl Eq for ToolNames {}
 pub(super) struct OwnNames<'a> {
     tools: &'a ToolNames,
     entry: Node<'a>,
-    of_entry: Option<BTreeSet<String>>,
+    of_entry: Option<BTreeSet<Reduced>>,
 }
 
 impl<'a> OwnNames<'a> {
@@ -71,16 +71,16 @@ impl<'a> OwnNames<'a> {
 
     /// Whether a name is one of the server's own, with or without a prefix.
     pub(super) fn contains(&mut self, name: &[u8]) -> bool {
+        if endings(name).any(|ending| self.tools.contains(&reduced(ending))) {
+            return true;
+        }
         let of_entry = self.of_entry.get_or_insert_with(|| names_in(self.entry));
-        endings(name).any(|ending| {
-            let reduced = reduced(ending);
-            self.tools.contains(&reduced) || of_entry.contains(&reduced)
-        })
+        endings(name).any(|ending| of_entry.contains(&reduced(ending)))
     }
 }
 
 /// Every string of an entry that is written like a name.
-fn names_in(entry: Node<'_>) -> BTreeSet<String> {
+fn names_in(entry: Node<'_>) -> BTreeSet<Reduced> {
     let end = entry.index().saturating_add(entry.size());
     (entry.index()..end)
         .map(|index| entry.at(index))
@@ -93,7 +93,7 @@ fn names_in(entry: Node<'_>) -> BTreeSet<String> {
         .collect()
 }
 
-fn insert_with_endings(known: &mut BTreeSet<String>, name: &str) {
+fn insert_with_endings(known: &mut BTreeSet<Reduced>, name: &str) {
     let bytes = name.as_bytes();
     if bytes.len() <= *LENGTH.end() {
         known.extend(endings(bytes).map(reduced));
@@ -120,11 +120,13 @@ fn endings(name: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A name without case and separators: `listIssues` and `list_issues` are one.
-fn reduced(name: &[u8]) -> String {
-    name.iter()
-        .filter(|byte| byte.is_ascii_alphanumeric())
-        .map(|byte| char::from(byte.to_ascii_lowercase()))
-        .collect()
+type Reduced = Vec<u8>;
+
+fn reduced(name: &[u8]) -> Reduced {
+    let mut reduced = Vec::with_capacity(name.len());
+    let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
+    reduced.extend(letters.map(u8::to_ascii_lowercase));
+    reduced
 }
 
 /// Whether a byte can be part of a name.
@@ -132,7 +134,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Endings of names that are of values, not of tools.
+/// Endings of names that are of values, not of tools. Each is the last part of a name with its separator.
 const OF_VALUES: [&[u8]; 28] = [
     b"_id",
     b"_ids",
@@ -167,6 +169,9 @@ const OF_VALUES: [&[u8]; 28] = [
 /// Whether the bytes from `start` to `end`, which are name bytes, are written like the name of a tool.
 pub(super) fn is_written_like_a_tool(bytes: &[u8], start: usize, end: usize) -> bool {
     let name = bytes.get(start..end).unwrap_or(&[]);
+    if !LENGTH.contains(&name.len()) {
+        return false;
+    }
     let before = start.checked_sub(1).and_then(|at| bytes.get(at)).copied().unwrap_or(b' ');
     let after = bytes.get(end).copied().unwrap_or(b' ');
     let follows = bytes.get(end + 1).copied().unwrap_or(b' ');
@@ -175,12 +180,8 @@ pub(super) fn is_written_like_a_tool(bytes: &[u8], start: usize, end: usize) -> 
         matches!(before, b'/' | b'.' | b'\\' | b'@' | b'$' | b'{' | b'=' | b'-' | b'<' | b'#')
             || matches!(after, b'/' | b'=' | b'@' | b'}' | b'>' | b'*')
             || matches!(after, b'.' | b':') && follows.is_ascii_alphanumeric();
-    if !LENGTH.contains(&name.len()) || is_part || OF_VALUES.iter().any(|of| name.ends_with(of)) {
-        return false;
-    }
-    let is_called = bytes.get(end..).is_some_and(|rest| rest.starts_with(b"()"))
-        || is_called_a_tool(bytes, start, end);
-    if !is_called && !has_verb(name) {
+    let last_part = name.iter().rposition(|&byte| byte == b'_').and_then(|at| name.get(at..));
+    if is_part || last_part.is_some_and(|last| OF_VALUES.contains(&last)) {
         return false;
     }
     let is_quoted = matches!(before, b'`' | b'\'' | b'"') && before == after;
@@ -189,10 +190,15 @@ pub(super) fn is_written_like_a_tool(bytes: &[u8], start: usize, end: usize) -> 
         && name.last().is_some_and(u8::is_ascii_alphanumeric)
         && name.iter().any(u8::is_ascii_lowercase);
     let is_kebab = name.contains(&b'-') && name.iter().any(u8::is_ascii_lowercase);
-    is_snake || is_camel(name, is_quoted) || is_quoted && is_kebab
+    let is_spelled_so = is_snake || is_camel(name, is_quoted) || is_quoted && is_kebab;
+    let is_called = || {
+        bytes.get(end..).is_some_and(|rest| rest.starts_with(b"()"))
+            || is_called_a_tool(bytes, start, end)
+    };
+    is_spelled_so && (has_verb(name) || is_called())
 }
 
-/// Verbs that names of tools begin with, themselves or behind a prefix.
+/// Verbs that names of tools begin with, themselves or behind a prefix, in the order of their letters.
 const VERBS: [&str; 88] = [
     "access", "add", "analyze", "append", "apply", "approve", "archive", "ask", "book", "build",
     "buy", "call", "cancel", "check", "click", "clone", "close", "commit", "compose", "connect",
@@ -210,7 +216,10 @@ fn has_verb(name: &[u8]) -> bool {
     let first =
         name.split(|byte| matches!(byte, b'_' | b'-')).filter(|part| !part.is_empty()).take(2);
     let mut parts = first.flat_map(humps);
-    let is_verb = |part: &[u8]| VERBS.iter().any(|verb| part.eq_ignore_ascii_case(verb.as_bytes()));
+    let is_verb = |part: &[u8]| {
+        let letters = || part.iter().map(u8::to_ascii_lowercase);
+        VERBS.binary_search_by(|verb| verb.bytes().cmp(letters())).is_ok()
+    };
     parts.next().is_some_and(is_verb) || parts.next().is_some_and(is_verb)
 }
 

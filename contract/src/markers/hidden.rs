@@ -1,6 +1,7 @@
 //! Characters that a model reads and a person does not see.
 
-use unicode_normalization::char::is_combining_mark;
+use super::fold::is_combining_mark;
+use super::invisible::{is_removed_in_folding, is_variation_selector, is_zero_width};
 
 /// The longest HTML comment that is let pass, in characters between its marks.
 pub(super) const MAX_COMMENT: usize = 20;
@@ -81,7 +82,9 @@ impl Eye {
                 continue;
             }
             let end = at + character.len_utf8();
-            if let Some(rule) = always_hidden(character) {
+            if matches!(character, ' '..='~') {
+                self.visible(character, at, found);
+            } else if let Some(rule) = always_hidden(character) {
                 report(found, rule, at, end);
             } else if is_zero_width(character) {
                 self.zero_width(character, at, found);
@@ -165,21 +168,6 @@ fn is_blank_letter(character: char) -> bool {
     matches!(character, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
 }
 
-fn is_variation_selector(character: char) -> bool {
-    matches!(character, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}' | '\u{180f}')
-}
-
-/// Characters without a width that have their uses.
-fn is_zero_width(character: char) -> bool {
-    is_variation_selector(character)
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}'
-                | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'..='\u{200d}'
-                | '\u{2060}'..='\u{2065}' | '\u{feff}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        )
-}
-
 /// Whether a single zero-width character is how a script is written, or how an emoji is presented.
 fn is_customary(previous: char, hidden: char, next: char) -> bool {
     match hidden {
@@ -227,16 +215,6 @@ pub(crate) fn is_invisible(character: char) -> bool {
     is_removed_in_folding(character)
         || is_blank_letter(character)
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}')
-}
-
-/// Format characters, which folding takes out so that they split no word.
-pub(super) fn is_removed_in_folding(character: char) -> bool {
-    is_zero_width(character)
-        || matches!(
-            character,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
-                | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-        )
 }
 
 #[cfg(test)]

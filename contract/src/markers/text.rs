@@ -25,11 +25,13 @@ pub(super) struct TextScanner {
     folded: Vec<u8>,
 }
 
-impl TextScanner {
-    pub(super) fn new() -> Self {
+impl Default for TextScanner {
+    fn default() -> Self {
         TextScanner { matcher: Matcher::new(Lexicon::built_in()), folded: Vec::new() }
     }
+}
 
+impl TextScanner {
     pub(super) fn scan(
         &mut self,
         text: &str,

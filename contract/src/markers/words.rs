@@ -99,46 +99,65 @@ impl Matcher {
         let mut hash = HASH_START;
         let mut is_camel = false;
         let mut after_lower = false;
-        for (offset, &byte) in bytes.iter().enumerate() {
-            match class(byte) {
-                SEPARATOR => {
-                    if let Some(first) = start.take() {
-                        self.word(bytes, first, offset, hash, is_camel);
-                        hash = HASH_START;
-                        is_camel = false;
-                        after_lower = false;
+        let mut rest = bytes.iter();
+        loop {
+            // Where the letters end that begin here.
+            let first = bytes.len() - rest.len();
+            let mut end = None;
+            for &byte in rest.by_ref() {
+                match class(byte) {
+                    SEPARATOR | SKIPPED => {
+                        end = Some(byte);
+                        break;
                     }
-                    if byte != b'_' && byte != b'-' {
-                        self.name(bytes, name.take(), offset, own);
-                        if byte == b'@' {
-                            self.address(bytes, offset);
-                        }
-                        if ends_sentence(bytes, offset, byte) {
-                            self.sentence = self.word;
-                        }
+                    letter => {
+                        hash = hash_step(hash, letter);
+                        is_camel |= after_lower & byte.is_ascii_uppercase();
+                        after_lower = byte.is_ascii_lowercase();
                     }
                 }
-                SKIPPED => self.name(bytes, name.take(), offset, own),
-                letter => {
-                    name = name
-                        .or(Some(Name { start: offset, first_word: self.word.saturating_add(1) }));
-                    start = start.or(Some(offset));
-                    hash = hash_step(hash, letter);
-                    is_camel |= after_lower && byte.is_ascii_uppercase();
-                    after_lower = byte.is_ascii_lowercase();
+            }
+            let offset = bytes.len() - rest.len() - usize::from(end.is_some());
+            if offset > first {
+                let first_word = self.word.saturating_add(1);
+                name.get_or_insert(Name { start: first, first_word });
+                start.get_or_insert(first);
+            }
+            let Some(byte) = end else { break };
+            // An apostrophe ends a name, and not a word.
+            if class(byte) == SEPARATOR {
+                if let Some(first) = start.take() {
+                    self.word(bytes, first, offset, hash, is_camel);
+                    hash = HASH_START;
+                    is_camel = false;
+                    after_lower = false;
                 }
+                if byte == b'_' || byte == b'-' {
+                    continue;
+                }
+            }
+            if let Some(name) = name.take() {
+                self.name(bytes, name, offset, own);
+            }
+            if byte == b'@' {
+                self.address(bytes, offset);
+            }
+            if ends_sentence(bytes, offset, byte) {
+                self.sentence = self.word;
             }
         }
         if let Some(first) = start {
             self.word(bytes, first, bytes.len(), hash, is_camel);
         }
-        self.name(bytes, name, bytes.len(), own);
+        if let Some(name) = name {
+            self.name(bytes, name, bytes.len(), own);
+        }
         std::mem::take(&mut self.hits)
     }
 
     /// Takes letters as the name of a tool, if they are written like one and some phrase waits for one.
-    fn name(&mut self, bytes: &[u8], name: Option<Name>, end: usize, own: &mut OwnNames<'_>) {
-        let Some(Name { start, first_word }) = name else { return };
+    fn name(&mut self, bytes: &[u8], name: Name, end: usize, own: &mut OwnNames<'_>) {
+        let Name { start, first_word } = name;
         // One plain word is the common case.
         if self.word == first_word
             && !bytes.get(start..end).is_some_and(|name| name.contains(&b'_'))

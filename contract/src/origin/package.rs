@@ -31,6 +31,11 @@ impl Package {
         &self.words
     }
 
+    /// The folder of the project that it is run in, where the launcher names one.
+    pub fn project(&self) -> Option<&str> {
+        self.project.as_deref()
+    }
+
     fn read(registry: &'static str, name: &str, version: Option<&str>, word: &str) -> Package {
         let words = vec![word.to_owned()];
         let version = version.map(str::to_owned);
@@ -78,7 +83,7 @@ pub(super) fn is_plain_word(registry: &str, word: &str) -> bool {
     is_name && version.is_none_or(|version| made_of(&version, marks))
 }
 
-fn base_name(program: &str) -> String {
+pub(super) fn base_name(program: &str) -> String {
     let last = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
     let endings = [".exe", ".cmd", ".bat"];
     endings.iter().find_map(|ending| last.strip_suffix(ending)).unwrap_or(&last).to_owned()
@@ -248,7 +253,7 @@ fn npm_package(words: &[&str], options: &[&str]) -> Option<Package> {
     }
 }
 
-fn npm_name(word: &str) -> Package {
+pub(super) fn npm_name(word: &str) -> Package {
     let spec = word.strip_prefix(NPM_PREFIX).unwrap_or(word);
     let scope = usize::from(spec.starts_with('@'));
     let (name, version) = match spec.get(scope..).and_then(|rest| rest.find('@')) {
@@ -286,7 +291,7 @@ fn image(words: &[&str]) -> Option<Package> {
 }
 
 /// A launcher's own options: those behind the first operand are for what it runs.
-fn options_of<'w, 'a>(words: &'w [&'a str], options: &Options) -> Option<&'w [&'a str]> {
+pub(super) fn options_of<'w, 'a>(words: &'w [&'a str], options: &Options) -> Option<&'w [&'a str]> {
     words.get(..options.operand_place(words)?)
 }
 

@@ -5,8 +5,7 @@
 
 use crate::acts::siblings::{Approval, Siblings};
 use crate::acts::{
-    ActError, Among, Configured, Decided, RecordedServer, Review, can_be_approved, hash_of,
-    held_changes,
+    ActError, Among, Configured, Decided, RecordedServer, Review, hash_of, held_changes,
 };
 use contract::hash::{EntryHash, SurfaceHash};
 use contract::surface::{Entry, EntryId, Surface};
@@ -141,7 +140,7 @@ impl Review {
 
     /// Entries that are left out of a first approval would pass for additions later.
     fn whole_if_first<'r>(&self, choice: Choice<'r>) -> Result<Choice<'r>, ActError> {
-        let mut waiting = self.waiting().filter(|entry| can_be_approved(entry));
+        let mut waiting = self.waiting().filter(|entry| entry.can_be_approved());
         let is_chosen =
             |entry: &Judgement| choice.entries.iter().any(|chosen| chosen.id == entry.id);
         if self.awaits_first_approval() && !waiting.all(is_chosen) {
@@ -154,7 +153,7 @@ impl Review {
         // Nothing of a quarantined server can be approved, whatever would be held.
         self.server.next(Happening::Approved { is_held: false })?;
         let waiting: Vec<&Judgement> =
-            self.waiting().filter(|entry| can_be_approved(entry)).collect();
+            self.waiting().filter(|entry| entry.can_be_approved()).collect();
         let server = self.server.id.clone();
         match (waiting.is_empty(), self.judgement.unreadable.is_empty()) {
             (false, _) => Ok(waiting),
@@ -201,7 +200,7 @@ pub fn approve(
     let detail = detail_of(&choice.hashes);
     let held = match server.awaits_first_approval() {
         true => Vec::new(),
-        false => held_changes(choice.entries.iter().copied()),
+        false => held_changes(choice.review.judgement.posture, choice.entries.iter().copied()),
     };
     let approved = Approved { entries, detail, held };
     record(store, server, surface, approved, configured, by, &mut Compared::default())
@@ -247,7 +246,7 @@ pub(crate) fn approve_in_client(
     let entry = entry.cloned().unwrap_or_else(|| Entry::gone(id.clone()));
     let detail = "asked in the client".to_owned();
     let judgement = server.judge(surface, None);
-    let held = held_changes(judgement.of(id));
+    let held = held_changes(judgement.posture, judgement.of(id));
     let approved = Approved { entries: vec![entry], detail, held };
     let configured = |_: &ServerId| server.settings().clone();
     record(store, server, surface, approved, &configured, by, compared)

@@ -3,7 +3,7 @@
 use contract::surface::{EntryId, ListKind};
 use gate::server::ServerId;
 use gate::status::NotAllowed;
-use store::{ObservationError, RevokedKind, Store, StoreError};
+use store::{ObservationError, QuarantineId, RevokedKind, Store, StoreError};
 
 /// Which entries of a server a name was looked for among.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,10 @@ pub enum ActError {
     /// It would stop less than is stopped now, which takes a person's consent.
     #[error("this stops less than is stopped now, and needs a person's consent")]
     NeedsConsent,
+    #[error("say why the incident is over: the reason is written down")]
+    NoReason,
+    #[error("nothing is quarantined under `{0}`")]
+    NotQuarantined(QuarantineId),
     #[error("which {}? its name is empty", .0.as_str())]
     Nameless(RevokedKind),
     #[error(transparent)]

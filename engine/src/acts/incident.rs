@@ -2,12 +2,19 @@
 //!
 //! INVARIANT: stopping more needs no consent; stopping less does. An agent with a shell must not release itself.
 
-use crate::acts::ActError;
+mod document;
+
+pub use document::IncidentDocument;
+
+use crate::acts::{ActError, Among};
+use contract::surface::{EntryId, EntryType};
 use gate::server::ServerId;
 use ledger::receipt::{Filter, Item, newest};
 use std::path::Path;
 use store::receipts::DiskFolder;
-use store::{By, Incident, IncidentScope, RevokedKind, Store};
+use store::{
+    By, Incident, IncidentLevel, IncidentScope, QuarantineId, RevokedKind, StoppedTool, Store,
+};
 
 /// Whether a person agreed that less is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +39,9 @@ pub fn begin(
     consent: Consent,
     by: By<'_>,
 ) -> Result<(), ActError> {
-    if let IncidentScope::Servers(servers) = &incident.scope {
-        servers.iter().try_for_each(|id| need_known(store, id))?;
+    if let IncidentScope::Parts(parts) = &incident.scope {
+        parts.servers.iter().try_for_each(|id| need_known(store, id))?;
+        parts.tools.iter().try_for_each(|tool| need_known_tool(store, tool))?;
     }
     let before = store.incident()?.incident;
     if before.is_some_and(|(before, _)| !covers(incident, &before)) {
@@ -42,13 +50,35 @@ pub fn begin(
     Ok(store.begin_incident(incident, by)?)
 }
 
-/// Ends the incident that is on.
-pub fn end(store: &mut dyn Store, consent: Consent, by: By<'_>) -> Result<(), ActError> {
+/// Ends the incident that is on, for a reason that is written down.
+pub fn end(
+    store: &mut dyn Store,
+    reason: &str,
+    consent: Consent,
+    by: By<'_>,
+) -> Result<(), ActError> {
     if store.incident()?.incident.is_none() {
         return Ok(());
     }
+    if reason.trim().is_empty() {
+        return Err(ActError::NoReason);
+    }
     consent.require()?;
-    Ok(store.end_incident(by)?)
+    Ok(store.end_incident(reason, by)?)
+}
+
+/// Lets a session call again that tripped an anomaly rule.
+pub fn release(
+    store: &mut dyn Store,
+    id: &QuarantineId,
+    consent: Consent,
+    by: By<'_>,
+) -> Result<(), ActError> {
+    if !store.incident()?.quarantines.iter().any(|known| known.id() == *id) {
+        return Err(ActError::NotQuarantined(id.clone()));
+    }
+    consent.require()?;
+    Ok(store.release_quarantine(id, by)?)
 }
 
 /// Revokes what began before now.
@@ -112,17 +142,28 @@ fn need_known(store: &dyn Store, id: &ServerId) -> Result<(), ActError> {
     }
 }
 
+/// The same for a tool: one that was never pinned is mistyped, or hidden by a name of the gateway's own.
+fn need_known_tool(store: &dyn Store, named: &StoppedTool) -> Result<(), ActError> {
+    need_known(store, &named.server)?;
+    let entry = EntryId::new(EntryType::Tool, named.tool.as_str());
+    if !store.pins_ever(&named.server, &entry)?.is_empty() {
+        return Ok(());
+    }
+    let pins = store.pins(&named.server)?;
+    let known = pins.iter().map(|(entry, _)| entry.clone());
+    Err(ActError::UnknownEntry {
+        server: named.server.clone(),
+        key: named.tool.clone(),
+        among: Among::Pinned,
+        known: known.filter(|entry| entry.entry_type == EntryType::Tool).collect(),
+    })
+}
+
 /// Whether an incident stops all that the one before stops.
 fn covers(incident: &Incident, before: &Incident) -> bool {
-    let has_all_servers = match (&incident.scope, &before.scope) {
-        (IncidentScope::All, _) => true,
-        (IncidentScope::Servers(_), IncidentScope::All) => false,
-        (IncidentScope::Servers(servers), IncidentScope::Servers(others)) => {
-            servers.is_superset(others)
-        }
-    };
+    let is_lowest = incident.level == IncidentLevel::Low && incident.scope == IncidentScope::All;
     // The lower level denies what the higher one does, and more.
-    has_all_servers && incident.level <= before.level
+    is_lowest || (incident.scope.covers(&before.scope) && incident.level <= before.level)
 }
 
 #[cfg(test)]

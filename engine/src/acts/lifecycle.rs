@@ -44,7 +44,7 @@ pub fn quarantine(
         let mut act = Act::new(id, by.at, by.name, NAME);
         act.status = Some(ServerStatus::Quarantined);
         if let Some(review) = review.filter(|review| review.status() == ServerStatus::Changed) {
-            act.held = held_changes(&review.judgement.entries);
+            act.held = held_changes(review.judgement.posture, &review.judgement.entries);
             act.decision = Some(HoldDecision::Confirmed);
         }
         store.record(act)?;
@@ -56,7 +56,7 @@ pub fn quarantine(
         let mut stopped = SharedAct::new(NAME, ServerStatus::Quarantined);
         let review = Review::of(sibling.clone()).ok();
         if let Some(review) = review.filter(|review| review.status() == ServerStatus::Changed) {
-            stopped.held = held_changes(&review.judgement.entries);
+            stopped.held = held_changes(review.judgement.posture, &review.judgement.entries);
             stopped.decision = Some(HoldDecision::Confirmed);
         }
         Ok(Some(stopped))
@@ -205,7 +205,7 @@ pub fn observe(
     let seen = server.snapshot.observation.as_ref();
     let has_moved = seen.is_none_or(|seen| seen.surface_hash != observation.surface_hash);
     if let Some(judgement) = counted.filter(|_| has_moved) {
-        act.held = held_changes(&judgement.entries);
+        act.held = held_changes(judgement.posture, &judgement.entries);
     }
     store.record(act)?;
     Ok(())

@@ -124,7 +124,7 @@ pub fn pin(
     act.reseal = server.pins().is_damaged();
     // What is pinned over a change that was held is an approval of it.
     if let PinQuestion::Change(judgement) = &question {
-        act.held = held_changes(&judgement.entries);
+        act.held = held_changes(judgement.posture, &judgement.entries);
         act.decision = Some(HoldDecision::Overridden);
     }
     let pins = entries.iter().cloned();

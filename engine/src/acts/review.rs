@@ -4,7 +4,6 @@ use crate::acts::{ActError, RecordedServer, ReviewedHash};
 use contract::surface::{Entry, EntryId, EntryType, Surface};
 use gate::by_the_call::{CallReach, CallRulesCache};
 use gate::judge::{Judgement, SurfaceJudgement, call_rules};
-use gate::reason::Reason;
 use gate::server::ServerStatus;
 use std::collections::BTreeSet;
 use store::ObservationError;
@@ -94,16 +93,9 @@ impl Review {
     }
 }
 
-/// Whether a person could have looked at the entry. An unreadable list tells neither what its entries are nor which are
-/// gone.
-pub fn can_be_approved(entry: &Judgement) -> bool {
-    entry.reason != Some(Reason::SurfaceUnreadable)
-}
-
 /// The hash that names what waits: of the entry as it is now, or of the one that is gone.
 pub fn hash_of(entry: &Judgement) -> Option<ReviewedHash> {
-    let entry = entry.after.as_ref().or(entry.before.as_ref());
-    entry.map(|entry| entry.entry_hash().into())
+    entry.reviewed_hash().map(Into::into)
 }
 
 /// Whether `KEY` or `TYPE:KEY` names an entry.

@@ -172,7 +172,7 @@ impl Approval<'_> {
         };
         let held = match sibling.awaits_first_approval() {
             true => Vec::new(),
-            false => held_changes(judgement.entries.iter().filter(is_approved)),
+            false => held_changes(judgement.posture, judgement.entries.iter().filter(is_approved)),
         };
         let mut book = sibling.pins().clone();
         for entry in entries.iter().cloned() {

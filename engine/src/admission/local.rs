@@ -7,7 +7,7 @@
 use super::Terms;
 use super::source::{self, FoundDocument, MAX_GREETING_BYTES, Source};
 use crate::package::PackageFinder;
-use crate::process::{Environment, ServerGroup, ServerProcess, ServerStart};
+use crate::process::{Environment, ServerGroup, ServerProcess, ServerStart, StandardError};
 use crate::program::{digests_of, file_identity};
 use crate::stdio::handover::Handover;
 use attest::{
@@ -16,7 +16,7 @@ use attest::{
 };
 use std::io;
 use std::path::PathBuf;
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 use wire::StdioLaunch;
 use wire::attestation::{FetchError, FetchLimits, Greeting, greet_program};
@@ -186,7 +186,7 @@ impl LocalServer {
 
     fn start_as(&self, group: ServerGroup, environment: Environment) -> ServerStart {
         let become_with = self.become_with.clone();
-        ServerStart { group, become_with, environment, stderr: Stdio::inherit() }
+        ServerStart { group, become_with, environment, stderr: StandardError::Ours }
     }
 
     fn not_started(&self, error: &io::Error) -> Denial {

@@ -142,6 +142,7 @@ mod tests {
             url: "https://a.example/mcp".parse().unwrap(),
             headers: Vec::new(),
             allow_private: false,
+            authorizer: None,
         };
         let published = Source::Published(endpoint);
         let found = |is_in_band| FoundDocument { bytes: b"{\"v\":1}".to_vec(), is_in_band };

@@ -37,7 +37,7 @@ fn publish(status: &'static str, body: String) -> HttpEndpoint {
             let _ = stream.write_all(body.as_bytes());
         }
     });
-    HttpEndpoint { url, headers: Vec::new(), allow_private: false }
+    HttpEndpoint { url, headers: Vec::new(), allow_private: false, authorizer: None }
 }
 
 fn check(endpoint: HttpEndpoint, handshake: Option<&str>) -> Arc<Admitted> {

@@ -3,6 +3,8 @@
 
 use super::inbound::CallerKey;
 use super::unavailable::Unavailable;
+use crate::principal::Principal;
+use contract::time::Timestamp;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,6 +68,9 @@ struct Kept {
 #[derive(Debug, Clone)]
 struct Current {
     credential: Arc<Credential>,
+    /// Whose request it was obtained for, where it is that one's alone.
+    owner: Option<Arc<Principal>>,
+    obtained_at: Timestamp,
     renew_at: Instant,
     ends_at: Instant,
 }
@@ -84,6 +89,7 @@ impl Cells {
     pub(super) async fn obtain<F>(
         &self,
         key: Option<CallerKey>,
+        owner: Option<&Arc<Principal>>,
         fetch: impl FnOnce() -> F,
     ) -> Result<Arc<Credential>, Unavailable>
     where
@@ -105,7 +111,7 @@ impl Cells {
         let has_just_failed = lock(&cell.kept).has_just_failed();
         let outcome = match has_just_failed {
             true => Err(Unavailable::JustFailed),
-            false => cell.fill(fetch().await),
+            false => cell.fill(fetch().await, owner),
         };
         outcome.or_else(|error| cell.usable().ok_or(error))
     }
@@ -114,6 +120,7 @@ impl Cells {
     pub(super) async fn renew<F>(
         &self,
         key: Option<CallerKey>,
+        owner: Option<&Arc<Principal>>,
         refused: &Arc<Credential>,
         fetch: impl FnOnce() -> F,
     ) -> Result<Arc<Credential>, Unavailable>
@@ -137,7 +144,24 @@ impl Cells {
             }
             (kept.renewed_at, kept.current) = (Some(now), None);
         }
-        cell.fill(fetch().await)
+        cell.fill(fetch().await, owner)
+    }
+
+    /// Forgets credentials that were obtained for someone, or at a moment, that is meant. Returns them.
+    pub(super) fn forget(
+        &self,
+        is_meant: impl Fn(Option<&Principal>, Timestamp) -> bool,
+    ) -> Vec<Arc<Credential>> {
+        let halves = lock(&self.0);
+        let mut forgotten = Vec::new();
+        for cell in halves.newer.values().chain(halves.older.values()) {
+            let mut kept = lock(&cell.kept);
+            let meant = kept
+                .current
+                .take_if(|current| is_meant(current.owner.as_deref(), current.obtained_at));
+            forgotten.extend(meant.map(|current| current.credential));
+        }
+        forgotten
     }
 
     fn cell(&self, key: Option<CallerKey>) -> Arc<Cell> {
@@ -167,7 +191,11 @@ impl Cell {
         Some(current.credential.clone())
     }
 
-    fn fill(&self, fetched: Result<Fetched, Unavailable>) -> Result<Arc<Credential>, Unavailable> {
+    fn fill(
+        &self,
+        fetched: Result<Fetched, Unavailable>,
+        owner: Option<&Arc<Principal>>,
+    ) -> Result<Arc<Credential>, Unavailable> {
         let now = Instant::now();
         let mut kept = lock(&self.kept);
         match fetched {
@@ -175,11 +203,18 @@ impl Cell {
                 let credential = Arc::new(credential);
                 kept.current = Some(Current {
                     credential: credential.clone(),
+                    owner: owner.cloned(),
+                    obtained_at: crate::recorder::now(),
                     renew_at: now + renew_after,
                     ends_at: now + counts_for,
                 });
                 kept.failed_at = None;
                 Ok(credential)
+            }
+            // What only the person can change is asked again with the next call, and what was kept counts no longer.
+            Err(error) if error.needs_person() => {
+                kept.current = None;
+                Err(error)
             }
             Err(error) => {
                 kept.failed_at = Some(now);

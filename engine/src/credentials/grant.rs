@@ -38,6 +38,8 @@ const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 #[derive(Debug)]
 pub(super) struct GrantChain {
     steps: Vec<GrantStep>,
+    /// Where tokens are taken back.
+    revocation: Option<ServiceAddress>,
     reader: SecretReader,
 }
 
@@ -87,14 +89,18 @@ impl GrantChain {
         settings: &GrantSettings,
         reader: &SecretReader,
     ) -> Result<GrantChain, BadCredentials> {
-        let wrong = |problem: String| BadCredentials::Endpoint(problem);
-        let url = settings.token_endpoint.as_str();
-        let url = url.parse().map_err(|error: wire::BadUrl| wrong(error.to_string()))?;
         let authorities =
             settings.ca.as_ref().map(|ca| ca.read(|name| std::env::var(name).ok())).transpose()?;
         let authorities = authorities.as_deref().map(str::as_bytes);
-        let endpoint = ServiceAddress::new(url, settings.allow_private, authorities)
-            .map_err(|error| wrong(error.to_string()))?;
+        let address = |url: &str| {
+            let url = url.parse().map_err(|error: wire::BadUrl| error.to_string())?;
+            ServiceAddress::new(url, settings.allow_private, authorities)
+                .map_err(|error| error.to_string())
+        };
+        let endpoint =
+            address(settings.token_endpoint.as_str()).map_err(BadCredentials::Endpoint)?;
+        let revocation = settings.revocation_endpoint.as_ref().map(|url| address(url.as_str()));
+        let revocation = revocation.transpose().map_err(BadCredentials::RevocationEndpoint)?;
         let grant = match settings.kind {
             GrantKind::Exchange => Grant::Exchange,
             GrantKind::ClientCredentials => Grant::ClientCredentials,
@@ -109,7 +115,33 @@ impl GrantChain {
             resource: settings.resource.clone(),
             scopes: settings.scopes.join(" "),
         };
-        Ok(GrantChain { steps: vec![step], reader: reader.clone() })
+        Ok(GrantChain { steps: vec![step], revocation, reader: reader.clone() })
+    }
+
+    pub(super) fn can_revoke(&self) -> bool {
+        self.revocation.is_some()
+    }
+
+    /// Has a token that the last grant gave revoked (RFC 7009). A token that is not known there any more is fine.
+    pub(super) async fn revoke(&self, token: &str) -> Result<(), Unavailable> {
+        let (Some(address), Some(step)) = (&self.revocation, self.steps.last()) else {
+            return Ok(());
+        };
+        let client = self.reader.read(&step.client).await?;
+        let form = vec![("token", token), ("token_type_hint", "access_token")];
+        let request = step.authenticated(&client, form)?;
+        let place = || format!("{} (revocation)", step.place);
+        let sent = address.send(request, LIMITS).await;
+        let (status, body) = sent
+            .map_err(|error| Unavailable::NotReached { place: place(), source: Arc::new(error) })?;
+        match status {
+            StatusCode::OK => Ok(()),
+            status => Err(Unavailable::Status {
+                place: place(),
+                status: status.as_u16(),
+                code: error_code(&Zeroizing::new(body)),
+            }),
+        }
     }
 
     /// The token that the last grant gives. `subject` is what the first one is about.
@@ -151,9 +183,6 @@ impl GrantStep {
         client: &Secret,
         subject: Option<&str>,
     ) -> Result<ServiceRequest, Unavailable> {
-        let Some((id, secret)) = client.expose().split_once(':') else {
-            return Err(self.unusable("the client has to be `ID:SECRET`"));
-        };
         let mut form: Vec<(&str, &str)> = Vec::new();
         match self.grant {
             Grant::ClientCredentials => form.push(("grant_type", "client_credentials")),
@@ -171,6 +200,18 @@ impl GrantStep {
         if !self.scopes.is_empty() {
             form.push(("scope", &self.scopes));
         }
+        self.authenticated(client, form)
+    }
+
+    /// A request with this form, by the gateway's client.
+    fn authenticated<'f>(
+        &'f self,
+        client: &'f Secret,
+        mut form: Vec<(&'f str, &'f str)>,
+    ) -> Result<ServiceRequest, Unavailable> {
+        let Some((id, secret)) = client.expose().split_once(':') else {
+            return Err(self.unusable("the client has to be `ID:SECRET`"));
+        };
         let mut headers = Vec::new();
         match self.client_auth {
             ClientAuth::Basic => {

@@ -2,6 +2,7 @@
 
 use super::passthrough::Needles;
 use super::unavailable::Unavailable;
+use crate::principal::Principal;
 use http::HeaderValue;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub struct Inbound {
     is_token: bool,
     needles: Option<Arc<Needles>>,
     bound: Vec<HeaderValue>,
+    /// Whose request it is: what is obtained for it goes when that one is revoked.
+    principal: Option<Arc<Principal>>,
 }
 
 impl Inbound {
@@ -38,7 +41,18 @@ impl Inbound {
         needles: Option<Arc<Needles>>,
     ) -> Inbound {
         let authorization = authorization.cloned().map(sensitive);
-        Inbound { authorization, key: Some(key), is_token, needles, bound: Vec::new() }
+        let (key, bound, principal) = (Some(key), Vec::new(), None);
+        Inbound { authorization, key, is_token, needles, bound, principal }
+    }
+
+    /// The same, as the request of this principal.
+    #[must_use]
+    pub fn owned_by(self, principal: Arc<Principal>) -> Inbound {
+        Inbound { principal: Some(principal), ..self }
+    }
+
+    pub(super) fn principal(&self) -> Option<&Arc<Principal>> {
+        self.principal.as_ref()
     }
 
     /// The same with the tokens that the caller sent for servers.

@@ -1,45 +1,19 @@
 //! Secrets that are read while the gateway runs: from the environment, from a file, from Vault.
 
+use super::age::{self, MAX_AGE_BYTES};
 use super::unavailable::Unavailable;
 use super::vault::Vault;
+pub use oauth::Secret;
 use settings::gateway::VaultPath;
 use settings::{SecretError, SecretName};
-use std::fmt;
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
-use zeroize::Zeroizing;
 
 /// How long a secret of the environment or of a file is used before it is read again: a file may have been replaced.
 const LOCAL_FRESH: Duration = Duration::from_secs(60);
 /// How long a secret goes on to be used while it cannot be read again.
 const MAX_STALE: Duration = Duration::from_secs(3_600);
-
-/// A secret, which is wiped when it is dropped.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Zeroizing<String>);
-
-impl Secret {
-    pub fn new(value: String) -> Secret {
-        Secret(Zeroizing::new(value))
-    }
-
-    /// The secret itself, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret(…)")
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for Secret {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
-        String::deserialize(deserializer).map(Secret::new)
-    }
-}
 
 /// How long a secret is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,11 +28,21 @@ pub(super) struct SecretLifetime {
 #[derive(Debug, Clone, Default)]
 pub struct SecretReader {
     vault: Option<Arc<Vault>>,
+    /// Opens files that age encrypted.
+    identity: Option<SecretName>,
 }
 
 impl SecretReader {
-    pub fn new(vault: Option<Arc<Vault>>) -> SecretReader {
-        SecretReader { vault }
+    /// The same, with a Vault.
+    #[must_use]
+    pub fn with_vault(self, vault: Arc<Vault>) -> SecretReader {
+        SecretReader { vault: Some(vault), ..self }
+    }
+
+    /// The same, with the identity that opens files which age encrypted.
+    #[must_use]
+    pub fn opening_with(self, identity: Option<SecretName>) -> SecretReader {
+        SecretReader { identity, ..self }
     }
 
     /// Whether a secret can be read, as far as that can be told without reaching anything.
@@ -67,6 +51,11 @@ impl SecretReader {
             SecretName::Env(_) | SecretName::File(_) => read_local(name).map(|_| ()),
             SecretName::Vault(_) if self.vault.is_some() => Ok(()),
             SecretName::Vault(_) => Err(SecretError::NotReadHere("vault")),
+            // What it holds is told when it is needed: a file that is replaced later may be right then.
+            SecretName::Age(_) => match &self.identity {
+                Some(identity) => read_local(identity).map(|_| ()),
+                None => Err(SecretError::NotReadHere("age")),
+            },
             SecretName::Keyring(_) => Err(SecretError::NotReadHere("keyring")),
         }
     }
@@ -76,6 +65,7 @@ impl SecretReader {
             SecretName::Env(_) | SecretName::File(_) | SecretName::Keyring(_) => {
                 Ok(read_local(name)?)
             }
+            SecretName::Age(path) => self.read_encrypted(path),
             SecretName::Vault(path) => {
                 let vault = self.vault.as_ref().ok_or(Unavailable::NoVault)?;
                 let path: VaultPath = path.parse().map_err(|problem| Unavailable::Unusable {
@@ -85,6 +75,23 @@ impl SecretReader {
                 vault.read(&path).await
             }
         }
+    }
+
+    /// What a file that age encrypted holds: `PATH`, or `PATH#NAME` for one line of it.
+    fn read_encrypted(&self, path: &str) -> Result<Secret, Unavailable> {
+        let place = || format!("age:{path}");
+        let identity = self.identity.as_ref().ok_or(SecretError::NotReadHere("age"))?;
+        let identity = read_local(identity)?;
+        let (file, name) = match path.split_once('#') {
+            Some((file, name)) => (file, Some(name)),
+            None => (path, None),
+        };
+        let wrong = |source| SecretError::NoFile { path: file.to_owned(), source };
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(file).map_err(wrong)?;
+        opened.take(MAX_AGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(wrong)?;
+        let read = age::read(&bytes, identity.expose(), name);
+        read.map(Secret::from).map_err(|source| Unavailable::Encrypted { place: place(), source })
     }
 
     pub(super) fn lifetime(&self, name: &SecretName) -> SecretLifetime {

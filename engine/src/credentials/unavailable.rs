@@ -1,5 +1,6 @@
 //! Why there is nothing to show a server. No secret and no token is part of it.
 
+use super::age::AgeError;
 use settings::SecretError;
 use std::sync::Arc;
 use wire::attestation::FetchError;
@@ -8,7 +9,7 @@ use wire::attestation::FetchError;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Unavailable {
     #[error(
-        "the caller has no access token that could be exchanged: it signed in with a key or a certificate"
+        "the caller has no access token that could be exchanged: it has a key, a certificate, or a token of the gateway's own"
     )]
     NoSubject,
     #[error("the caller sent no token for this server in `Holdpoint-Upstream-Authorization`")]
@@ -21,6 +22,12 @@ pub enum Unavailable {
     BoundAudience,
     #[error("the token for this server has expired")]
     BoundExpired,
+    #[error("people sign in to this server, and the caller is none: it has a key or a certificate")]
+    NoPerson,
+    #[error("the person has not signed in to this server, or that sign-in has ended")]
+    SignInNeeded,
+    #[error("the token could not be refreshed: {words}")]
+    SignInFailed { code: &'static str, words: String },
     #[error("the server refused the credential, also after it was renewed")]
     Refused,
     #[error("it could not be obtained a moment ago, and is not asked for again yet")]
@@ -37,6 +44,8 @@ pub enum Unavailable {
     Unusable { place: String, problem: &'static str },
     #[error("the authorization server returned the caller's own token")]
     SameToken,
+    #[error("`{place}`: {source}")]
+    Encrypted { place: String, source: AgeError },
     #[error("no Vault is configured")]
     NoVault,
 }
@@ -52,7 +61,7 @@ impl Unavailable {
     pub fn words(&self) -> &'static str {
         match self {
             Unavailable::NoSubject => {
-                "○ holdpoint — this server needs a caller with an access token; a key or a certificate cannot be exchanged for one"
+                "○ holdpoint — this server needs a caller with an access token of the identity provider; a key, a certificate or a token of the gateway cannot be exchanged for one"
             }
             Unavailable::NotSent => {
                 "○ holdpoint — this server needs a token of yours for it: send `Holdpoint-Upstream-Authorization: SERVER TOKEN`"
@@ -67,20 +76,33 @@ impl Unavailable {
                 "○ holdpoint — the token for this server was issued for another audience"
             }
             Unavailable::BoundExpired => "○ holdpoint — the token for this server has expired",
+            Unavailable::NoPerson => {
+                "○ holdpoint — this server needs a person who signed in to the gateway; a key or a certificate cannot sign in to it"
+            }
+            Unavailable::SignInNeeded => {
+                "○ holdpoint — you have to sign in to this server once: open the address in `data.sign_in`, then repeat the call"
+            }
             Unavailable::Refused => {
                 "○ holdpoint — the server does not accept the gateway's credential for you"
             }
             Unavailable::JustFailed
+            | Unavailable::Encrypted { .. }
             | Unavailable::Secret(_)
             | Unavailable::NotAHeader
             | Unavailable::NotReached { .. }
             | Unavailable::Status { .. }
             | Unavailable::Unusable { .. }
             | Unavailable::SameToken
+            | Unavailable::SignInFailed { .. }
             | Unavailable::NoVault => {
                 "○ holdpoint — the gateway has no credential for this server at the moment"
             }
         }
+    }
+
+    /// Whether only the person can change it, by signing in.
+    pub fn needs_person(&self) -> bool {
+        matches!(self, Unavailable::SignInNeeded | Unavailable::NoPerson)
     }
 
     /// Whether the caller's token would have gone to the server.

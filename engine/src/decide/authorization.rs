@@ -2,9 +2,9 @@
 
 use crate::call::Call;
 use crate::principal::Principal;
-use crate::view::{ListView, Visible};
 use contract::surface::ListKind;
 use gate::server::ServerId;
+use gate::view::{ListView, Visible};
 use std::sync::Arc;
 
 /// What the policies say of one request.

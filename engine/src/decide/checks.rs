@@ -2,6 +2,7 @@
 
 mod admission;
 mod allowlist;
+mod anomaly;
 mod approval;
 mod arguments;
 mod authorization;
@@ -14,6 +15,7 @@ mod rate;
 
 pub(super) use admission::AdmissionCheck;
 pub(super) use allowlist::AllowlistCheck;
+pub(super) use anomaly::AnomalyCheck;
 pub(super) use approval::ApprovalCheck;
 pub(super) use arguments::ArgumentCheck;
 pub use arguments::{ArgumentRules, PathArguments, UrlArguments};
@@ -25,3 +27,4 @@ pub(super) use mirror::MirrorCheck;
 pub(super) use preflight::PreflightCheck;
 pub use preflight::PreflightLimits;
 pub(super) use rate::RateCheck;
+pub use rate::{rate_time, unix_seconds};

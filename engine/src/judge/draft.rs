@@ -7,9 +7,10 @@ use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basi
 use crate::acts::held_changes;
 use crate::admission::Admittance;
 use crate::anchor::{anchor, newly_anchored};
+use crate::behavior::ObservedBehavior;
+use crate::mirrored::{Mirrorings, is_stateless};
 use crate::situation::Situation;
-use crate::view::{Materials, View, is_stateless};
-use contract::surface::{Entry, Surface};
+use contract::surface::{Entry, EntryId, EntryType, Surface};
 use gate::by_the_call::CallRulesCache;
 use gate::first_use::{FirstUse, first_use};
 use gate::judge::SurfaceJudgement;
@@ -17,7 +18,9 @@ use gate::pins::{Basis, Pin, PinBook};
 use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use gate::time::Timestamp;
-use gate::unseen::{is_changed, judge_server_again};
+use gate::unseen::{Repinning, TakenIn, take_in};
+use gate::view::{Materials, View};
+use gate::words::Reviewer;
 use std::sync::Arc;
 use store::{Act, Baseline, HeldChange, Launch, NewPin, Observation, Revision, Sighting};
 
@@ -26,6 +29,7 @@ use store::{Act, Baseline, HeldChange, Launch, NewPin, Observation, Revision, Si
 pub struct Draft {
     pub(super) rules: Rules,
     pub(super) call_rules: CallRulesCache,
+    pub(super) behavior: ObservedBehavior,
     pub(super) record: StoreRecord,
     pub(super) baseline: Baseline,
     pub(super) heritage: Heritage,
@@ -91,8 +95,8 @@ impl Writing {
 impl Draft {
     /// Judges what a server says now: what is pinned at first use, what is pinned again, what is held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
-        let Draft { rules, call_rules, record, baseline, heritage, auto_pins, launch, of_view, at } =
-            self;
+        let Draft { rules, call_rules, behavior, record, baseline, heritage, .. } = self;
+        let (auto_pins, launch, of_view, at) = (self.auto_pins, self.launch, self.of_view, self.at);
         let OfView { view, mut memory, removals, is_changed_elsewhere } = of_view;
         anchor(surface, seen.vouched(), &baseline.pins);
         let surface = &*surface;
@@ -111,39 +115,23 @@ impl Draft {
         memory.show(&removals, &book, surface);
         pins.iter().for_each(|pin| book.push(pinned(pin, at)));
         let judged_as = if step == Step::Inherited { ServerStatus::Verified } else { status };
-        let compared = &mut memory.compared;
-        let mut judge = |book: &PinBook, auto_pins: usize| {
-            judge_server_again(judged_as, book, surface, &rules.settings, auto_pins, compared)
-        };
         let mut name = name;
-        let mut accepted = 0;
         let may_pin_again = step == Step::Later && is_trusted && status != ServerStatus::Pending;
         if may_pin_again && let Some(entry) = newly_anchored(&book, surface) {
             let anchored = NewPin { entry, basis: Basis::Attested };
             book.push(pinned(&anchored, at));
             pins.push(anchored);
         }
-        let mut judgement = judge(&book, auto_pins);
-        if may_pin_again {
-            let benign = judgement.accepted().cloned();
-            let benign: Vec<NewPin> =
-                benign.map(|entry| NewPin { entry, basis: Basis::Auto }).collect();
-            accepted = benign.len();
-            benign.iter().for_each(|pin| book.push(pinned(pin, at)));
-            pins.extend(benign);
-            if pins.len() > inherited {
-                name = "pin.auto";
-            }
+        let repinning = may_pin_again.then_some(Repinning { at, by: NOBODY });
+        let (settings, compared) = (&rules.settings, &mut memory.compared);
+        let taken =
+            take_in(judged_as, &mut book, surface, settings, auto_pins, compared, repinning);
+        let TakenIn { judgement, repinned: benign, is_changed } = taken;
+        pins.extend(benign.into_iter().map(|entry| NewPin { entry, basis: Basis::Auto }));
+        if may_pin_again && pins.len() > inherited {
+            name = "pin.auto";
         }
-        if accepted > 0 {
-            // INVARIANT: what was accepted just now counts for today, though it is not written yet.
-            judgement = judge(&book, auto_pins + accepted);
-        }
-        judgement.defer_accepted();
-        let (settings, auto_pins) = (&rules.settings, auto_pins + accepted);
-        let compared = &mut memory.compared;
-        memory.is_changed =
-            is_changed(&judgement, judged_as, &book, surface, settings, auto_pins, compared);
+        memory.is_changed = is_changed;
         let is_held = memory.is_changed || is_changed_elsewhere;
         let repinned = if step == Step::Later { pins.len() - inherited } else { 0 };
         let next_status = step.status_after(status, is_held);
@@ -155,7 +143,11 @@ impl Draft {
             || baseline.sighting.as_ref().is_none_or(|seen| *seen != Sighting::of(surface));
         let has_moved =
             baseline.sighting.is_none_or(|seen| seen.surface_hash != surface.surface_hash());
-        let held = if has_moved { held_changes(&judgement.entries) } else { Vec::new() };
+        let held = if has_moved {
+            held_changes(judgement.posture, &judgement.entries)
+        } else {
+            Vec::new()
+        };
         // A record that cannot be trusted is mended by a person, not written over.
         let writing = (is_news && (is_trusted || pins.is_empty())).then(|| {
             let observation = Observation::of(surface, at);
@@ -163,7 +155,7 @@ impl Draft {
         });
         let rests_on = record.clone();
         let record = StoreRecord { status: next_status, ..record };
-        let judging = Judging { rules: &rules, call_rules: &call_rules };
+        let judging = Judging { rules: &rules, call_rules: &call_rules, behavior: &behavior };
         let judged = judged(judging, seen, surface, &book, judgement, &record, repinned);
         Drafted { judged, rests_on, record, writing, view, memory }
     }
@@ -267,15 +259,16 @@ fn pinned(pin: &NewPin, at: Timestamp) -> Pin {
 pub(super) struct Judging<'a> {
     pub(super) rules: &'a Rules,
     pub(super) call_rules: &'a CallRulesCache,
+    pub(super) behavior: &'a ObservedBehavior,
 }
 
 /// The situation that calls are decided on.
 pub(super) fn judged(
-    Judging { rules, call_rules }: Judging<'_>,
+    Judging { rules, call_rules, behavior }: Judging<'_>,
     seen: &Seen,
     surface: &Surface,
     book: &PinBook,
-    judgement: SurfaceJudgement,
+    mut judgement: SurfaceJudgement,
     record: &StoreRecord,
     repinned: usize,
 ) -> Judged {
@@ -285,8 +278,21 @@ pub(super) fn judged(
         ServerStatus::Unbaselined if is_asked => ServerStatus::Pending,
         status => status,
     };
+    // The status and what waits for a person were decided before: what is cleared here is settled for this process alone.
+    let unobserved =
+        rules.upper.climb(&rules.server, behavior, rules.behavior, surface, &mut judgement);
+    let changed_pins = rules.upper.changed_pins(book);
+    let mirrors = rules.mirrors_parameters && is_stateless(seen.handshake.as_deref());
+    let mirrorings = match mirrors {
+        true => Mirrorings::of(book, surface, &judgement, rules.mode),
+        false => Mirrorings::default(),
+    };
+    let is_allowed = |id: &EntryId| {
+        let is_tool = id.entry_type == EntryType::Tool;
+        !is_tool || rules.allowed.as_ref().is_none_or(|allowed| allowed.check(&id.key).is_ok())
+    };
     let view = View::of(&Materials {
-        server: &rules.server,
+        reviewer: Reviewer::Terminal(rules.server.as_str()),
         status,
         book,
         surface,
@@ -294,8 +300,7 @@ pub(super) fn judged(
         settings: &rules.settings,
         mode: rules.mode,
         scope: rules.scope,
-        allowed: rules.allowed.as_deref(),
-        mirrors: rules.mirrors_parameters && is_stateless(seen.handshake.as_deref()),
+        is_offered: &|id| mirrorings.can_be_called(id) && is_allowed(id),
         checks_input: rules.checks_input,
         pages: &seen.pages(),
         call_rules,
@@ -308,7 +313,9 @@ pub(super) fn judged(
         // The caller sets it: the judge does not track admission.
         admission: Admittance::default(),
         view: Arc::new(view),
+        mirrorings: Arc::new(mirrorings),
     };
     let has_baseline = book.has_baseline();
-    Judged { situation, book: of_handshake(book), has_baseline, judgement, repinned }
+    let book = of_handshake(book);
+    Judged { situation, book, has_baseline, judgement, repinned, unobserved, changed_pins }
 }

@@ -267,8 +267,7 @@ mod tests {
             let mut words = line.split(' ').map(Into::into);
             let program = words.next().unwrap();
             let arguments = words.collect();
-            let launch =
-                StdioLaunch { program, arguments, environment: Vec::new(), directory: None };
+            let launch = StdioLaunch { program, arguments, ..StdioLaunch::default() };
             way_of(Path::new("/nowhere"), &launch, &[]).map(|(way, _)| way)
         };
         for (line, version) in [

@@ -206,6 +206,7 @@ mod tests {
             arguments: Vec::new(),
             environment: vec![("NODE_OPTIONS".into(), value.into())],
             directory: None,
+            confinement: None,
         };
         let ours = [("NODE_OPTIONS".into(), "--require x".into())];
         assert!(Surroundings::of(&launch(""), &ours).is_ok());

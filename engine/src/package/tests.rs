@@ -100,6 +100,7 @@ fn finder(words: &[&str], group: Option<ServerGroup>) -> PackageFinder {
         arguments: words[1..].iter().map(Into::into).collect(),
         environment: Vec::new(),
         directory: None,
+        confinement: None,
     };
     PackageFinder::new(Path::new(words[0]), &launch, group)
 }
@@ -135,6 +136,7 @@ fn the_file_that_a_command_names_is_of_its_package() {
         arguments: vec!["launch".into()],
         environment: Vec::new(),
         directory: Some(project.folder.path().to_owned()),
+        confinement: None,
     };
     let node = project.path("node");
     assert_eq!(PackageFinder::new(&node, &launch, None).look(), known("1.2.3"));
@@ -156,6 +158,7 @@ fn what_only_has_the_name_of_an_interpreter_is_none() {
         arguments: vec![script.clone().into()],
         environment: Vec::new(),
         directory: None,
+        confinement: None,
     };
     let of_folder = PackageFinder::new(&project.path("node"), &launch("tools/node"), None);
     is_unknown(of_folder, "may be something else");
@@ -177,6 +180,7 @@ fn bun_is_not_followed_where_settings_may_load_something_first() {
         arguments: vec![project.script().into()],
         environment: vec![("HOME".into(), project.path("home").into())],
         directory: Some(project.folder.path().to_owned()),
+        confinement: None,
     };
     let finder = || PackageFinder::new(&project.path("bun"), &launch, None);
     assert_eq!(finder().look(), known("1.2.3"));
@@ -347,6 +351,7 @@ fn a_relative_script_is_one_of_the_folder_that_the_server_was_started_in() {
             arguments: vec!["@s/mail".into()],
             environment: Vec::new(),
             directory: Some(folder.folder.path().to_owned()),
+            confinement: None,
         };
         PackageFinder::new(Path::new("npx"), &launch, Some(running.group()))
     };

@@ -11,7 +11,7 @@ impl Requests {
     /// Takes out the request that the server answered, or will not answer. Returns `None` if no request with this id was
     /// dispatched.
     pub fn answer(&mut self, at: RequestRef<'_>) -> Option<Answered> {
-        if self.own.remove(at.id).is_some() {
+        if !self.own.is_empty() && self.own.remove(at.id).is_some() {
             return Some(Answered::Own);
         }
         let (id, dispatched) = self.take_dispatched(at)?;

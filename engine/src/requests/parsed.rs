@@ -44,6 +44,7 @@ impl<'a> ParsedRequest<'a> {
             arguments: params.and_then(|params| params.arguments),
             bytes: envelope.raw.len(),
             depth: envelope.depth,
+            session: None,
         };
         ParsedRequest {
             id,
@@ -61,6 +62,7 @@ impl<'a> ParsedRequest<'a> {
     #[must_use]
     pub fn in_context(mut self, context: RequestContext<'a>) -> ParsedRequest<'a> {
         self.trace_id = context.trace_id;
+        self.call.session = context.session;
         if let Some(subject) = context.subject {
             self.call.subject = subject;
             self.subject = Some(subject);
@@ -97,6 +99,7 @@ pub struct OwnedRequest {
     protocol_version: Option<Box<str>>,
     trace_id: Option<Box<str>>,
     subject: Option<OwnedSubject>,
+    session: Option<u64>,
     begun: Instant,
 }
 
@@ -155,6 +158,7 @@ impl OwnedRequest {
             protocol_version: request.protocol_version.map(Into::into),
             trace_id: request.trace_id.map(Into::into),
             subject: request.subject.map(OwnedSubject::of),
+            session: call.session,
             begun,
         })
     }
@@ -193,6 +197,7 @@ impl OwnedRequest {
             arguments: self.part(self.arguments.as_ref()),
             bytes: self.frame.len(),
             depth: self.depth,
+            session: self.session,
         }
     }
 

@@ -46,6 +46,8 @@ pub enum Awaited {
     Person(EntryId),
     /// What a person says of this very call: another person, or the one at the client.
     Approval,
+    /// What a corpus has on file for the definition that the call is held for. Not for long.
+    Corpus,
 }
 
 /// Whether the person at the client may be asked about a call.
@@ -90,6 +92,8 @@ pub struct Kept {
     pub deadline: Option<Instant>,
     /// A cancellation that came meanwhile. The server gets it after the request.
     pub cancellation: Option<Vec<u8>>,
+    /// The client has left without cancelling it. No approval is used up for it then.
+    pub has_left: bool,
 }
 
 /// What the time limits and the counts look at in a request that was dispatched.

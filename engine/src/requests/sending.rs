@@ -28,7 +28,8 @@ impl Requests {
         if self.counts.kept >= MAX_WAITING || bytes > MAX_WAITING_BYTES {
             return Err(Refused::TooMany);
         }
-        let kept = Kept { request: Arc::new(request), asking, deadline, cancellation: None };
+        let request = Arc::new(request);
+        let kept = Kept { request, asking, deadline, cancellation: None, has_left: false };
         let place = self.enqueue(key.clone());
         self.insert(key, Phase::Waiting { kept, awaited, place });
         Ok(())
@@ -38,7 +39,7 @@ impl Requests {
     pub fn release_listed(&mut self, lists: &[ListKind]) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {
             Awaited::List(list) => lists.contains(list),
-            Awaited::Admission | Awaited::Person(_) | Awaited::Approval => false,
+            Awaited::Admission | Awaited::Person(_) | Awaited::Approval | Awaited::Corpus => false,
         })
     }
 
@@ -59,8 +60,13 @@ impl Requests {
     pub fn release_unadmitted(&mut self) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {
             Awaited::Admission => true,
-            Awaited::List(_) | Awaited::Person(_) | Awaited::Approval => false,
+            Awaited::List(_) | Awaited::Person(_) | Awaited::Approval | Awaited::Corpus => false,
         })
+    }
+
+    /// Releases the requests that waited for a corpus, the oldest first.
+    pub fn release_looked_up(&mut self) -> Vec<RequestKey> {
+        self.release(|awaited| *awaited == Awaited::Corpus)
     }
 
     /// Releases the requests that a person was asked about, the oldest first. What they took is not counted against the
@@ -175,14 +181,20 @@ impl Requests {
         answered == Some(true) && self.release_parked(at)
     }
 
-    /// The client of a request that waits for another person has left. Returns its id if it was released for that.
-    pub fn abandon_parked(&mut self, at: RequestRef<'_>) -> Option<OwnedId> {
+    /// The client of a request has left. Returns the id of one that waited for another person, which is released for that.
+    /// One that waits for anything else goes on, but uses no approval.
+    pub fn abandon(&mut self, at: RequestRef<'_>) -> Option<OwnedId> {
+        let left = |kept: Kept| Kept { has_left: true, ..kept };
         let abandoned = self.change(at, |phase| match phase {
             Phase::Waiting { kept, awaited: Awaited::Approval, place } => {
                 let id = kept.request.id().clone();
                 let kept = Kept { cancellation: Some(Vec::new()), ..kept };
                 (Phase::Waiting { kept, awaited: Awaited::Approval, place }, Some(id))
             }
+            Phase::Waiting { kept, awaited, place } => {
+                (Phase::Waiting { kept: left(kept), awaited, place }, None)
+            }
+            Phase::Released(kept) => (Phase::Released(left(kept)), None),
             other => (other, None),
         });
         abandoned.flatten().filter(|_| self.release_parked(at))
@@ -292,7 +304,7 @@ impl Requests {
             Phase::Waiting { kept, awaited, place } => {
                 let session = at.session;
                 let cancelling = match &awaited {
-                    Awaited::List(_) | Awaited::Admission => Cancelling::Follows,
+                    Awaited::List(_) | Awaited::Admission | Awaited::Corpus => Cancelling::Follows,
                     Awaited::Person(_) | Awaited::Approval => {
                         let id = kept.request.id().clone();
                         Cancelling::Resumes(RequestKey { session, id })
@@ -324,7 +336,7 @@ impl Requests {
 fn is_person(awaited: &Awaited, entry: &EntryId) -> bool {
     match awaited {
         Awaited::Person(asked) => asked == entry,
-        Awaited::List(_) | Awaited::Admission | Awaited::Approval => false,
+        Awaited::List(_) | Awaited::Admission | Awaited::Approval | Awaited::Corpus => false,
     }
 }
 

@@ -303,6 +303,23 @@ fn a_cancelled_request_that_a_person_was_asked_about_goes_on_at_once() {
 }
 
 #[test]
+fn a_request_whose_client_left_is_known_as_such_whatever_it_waits_for() {
+    for (steps, phase) in STEPS.into_iter().enumerate() {
+        let mut requests = after(steps);
+        let resumed = requests.abandon(at(b"7"));
+        assert!(resumed.is_none(), "{phase}: it waits for no other person");
+        assert_eq!(name(requests.phase(at(b"7"))), phase);
+        let kept = match requests.phase(at(b"7")) {
+            Some(Phase::Waiting { kept, .. } | Phase::Released(kept)) => Some(kept.has_left),
+            Some(_) | None => None,
+        };
+        assert_ne!(kept, Some(false), "{phase}");
+    }
+    let mut requests = after(0);
+    assert!(requests.abandon(at(b"8")).is_none());
+}
+
+#[test]
 fn only_what_was_dispatched_or_is_the_gates_own_can_be_answered_and_each_once() {
     for (steps, phase) in STEPS.into_iter().enumerate() {
         let mut requests = after(steps);

@@ -23,6 +23,7 @@ const MAX_SHOWN_CHARACTERS: usize = 8_000;
 const APPROVE: &str = "approve";
 const KEEP: &str = "keep held";
 const SHOW: &str = "show the change";
+const VALIDATE: &str = "validate";
 const ALLOW: &str = "allow this call once";
 const REFUSE: &str = "refuse";
 
@@ -60,6 +61,8 @@ pub(crate) enum Said {
     Allow,
     Keep,
     Show,
+    /// They have the tool's behaviour looked at.
+    Validate,
 }
 
 /// Reads the client's answer. What is not a clear yes is a no.
@@ -76,17 +79,19 @@ pub(crate) fn read_answer(message: &[u8]) -> Said {
         (Some("accept"), Some(APPROVE)) => Said::Approve,
         (Some("accept"), Some(ALLOW)) => Said::Allow,
         (Some("accept"), Some(SHOW)) => Said::Show,
+        (Some("accept"), Some(VALIDATE)) => Said::Validate,
         _ => Said::Keep,
     }
 }
 
 /// The parameters of the question. The first one holds no unaccepted text; the change itself is shown to the
 /// person who asks for it.
-pub(crate) fn parameters(banner: &str, change: Option<&Judgement>) -> Value {
-    let (message, choices) = match change {
+pub(crate) fn parameters(banner: &str, change: Option<&Judgement>, can_validate: bool) -> Value {
+    let (message, mut choices) = match change {
         None => (banner.to_owned(), vec![APPROVE, KEEP, SHOW]),
         Some(judgement) => (in_full(judgement), vec![APPROVE, KEEP]),
     };
+    choices.extend(can_validate.then_some(VALIDATE));
     form(&message, "What should become of the change?", &choices)
 }
 

@@ -6,6 +6,8 @@
 mod checking;
 mod judging;
 mod own_requests;
+mod probing;
+mod tiers;
 
 use super::asking::{call_parameters, parameters, read_answer};
 use super::keeper::{
@@ -13,6 +15,7 @@ use super::keeper::{
 };
 use super::notes::Notes;
 use crate::admission::{Checked, Checker};
+use crate::behavior::{Observable, Probe};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use crate::requests::{ParkedCall, SessionKey};
@@ -21,12 +24,15 @@ use crate::session::boundary::trip;
 use crate::session::{OwnAnswer, Session};
 use checking::Checking;
 use contract::surface::{Entry, EntryId, ListKind};
+use gate::behavior::Assessment;
 use gate::counters::Counter;
 use gate::judge::Judgement;
+use probing::Probing;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use tiers::ToldTiers;
 use wire::listing::is_offered;
 
 /// How often the driver looks around without being woken.
@@ -50,6 +56,13 @@ pub enum Wake {
     Admitted(Box<Checked>),
     /// It could not be, because of a fault of ours.
     NotChecked,
+    /// A tool's behaviour was looked at.
+    Observed {
+        key: Box<Observable>,
+        assessment: Assessment,
+    },
+    /// A corpus or a model answered, or a feed has something new.
+    TierAnswered,
     SessionEnded(SessionKey),
     /// The server is not used any more.
     End,
@@ -72,10 +85,16 @@ pub enum SessionWake {
     AskCall { call: ParkedCall, message: String },
     /// The client answered one of our requests.
     ClientAnswered { id: Vec<u8>, message: Vec<u8> },
+    /// The person at the client asked for a look at what a tool does.
+    Validate(EntryId),
     /// A request waits until the server's admission is checked.
     Admit,
     /// The session is shown another view.
     OtherView,
+    /// The server's answer to a handshake was read.
+    Greeted,
+    /// A call that would be refused waits for a corpus.
+    AwaitsCorpus,
     /// The server of this session has ended.
     ServerEnded,
 }
@@ -91,12 +110,17 @@ impl Wake {
             Wake::Session(_, SessionWake::Ask { .. }) => "ask",
             Wake::Session(_, SessionWake::AskCall { .. }) => "ask-call",
             Wake::Session(_, SessionWake::ClientAnswered { .. }) => "client-answered",
+            Wake::Session(_, SessionWake::Validate(_)) => "validate",
             Wake::Session(_, SessionWake::Admit) => "admit",
             Wake::Session(_, SessionWake::OtherView) => "other-view",
+            Wake::Session(_, SessionWake::Greeted) => "greeted",
+            Wake::Session(_, SessionWake::AwaitsCorpus) => "awaits-corpus",
             Wake::Session(_, SessionWake::ServerEnded) => "server-ended",
             Wake::Published { .. } => "published",
             Wake::Admitted(_) => "admitted",
             Wake::NotChecked => "not-checked",
+            Wake::Observed { .. } => "observed",
+            Wake::TierAnswered => "tier-answered",
             Wake::SessionEnded(_) => "session-ended",
             Wake::End => "end",
         }
@@ -123,6 +147,10 @@ pub struct Driver {
     kept: HashMap<SessionKey, KeptSession>,
     origin: OriginSource,
     checking: Checking,
+    probing: Probing,
+    told: ToldTiers,
+    /// Until when the corpus is waited for, where something waits for it.
+    corpus_until: Option<Instant>,
     notes: Notes,
     flushed_at: Instant,
     version: Option<u64>,
@@ -139,11 +167,15 @@ impl std::fmt::Debug for Driver {
 impl Driver {
     pub fn new(server: Arc<Server>, origin: OriginSource) -> Driver {
         let now = Instant::now();
+        server.rules.upper.listen(&server);
         Driver {
             server,
             kept: HashMap::new(),
             origin,
             checking: Checking::default(),
+            probing: Probing::default(),
+            told: ToldTiers::default(),
+            corpus_until: None,
             notes: Notes::default(),
             flushed_at: now,
             version: None,
@@ -159,10 +191,17 @@ impl Driver {
         self
     }
 
+    /// Has the behaviour of the server's tools looked at by this, where a change is about it.
+    #[must_use]
+    pub fn probing(mut self, prober: Option<Box<dyn Probe>>) -> Driver {
+        self.probing = Probing::by(prober);
+        self
+    }
+
     /// Works until the server is not used any more.
     pub fn run(mut self, wakes: &Receiver<Wake>) {
         loop {
-            match wakes.recv_timeout(TICK) {
+            match wakes.recv_timeout(self.patience()) {
                 Ok(Wake::End) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(wake) => self.turn(Some(wake)),
                 Err(RecvTimeoutError::Timeout) => self.turn(None),
@@ -192,6 +231,9 @@ impl Driver {
                     });
                 }
             }
+        }
+        if self.corpus_until.is_some_and(|until| until <= Instant::now()) {
+            server.contain(|| self.end_corpus_wait());
         }
         // However often the driver is woken, what has its time gets it.
         if self.looked_around_at.elapsed() >= TICK {
@@ -239,8 +281,9 @@ impl Driver {
             }
             SessionWake::Ask { entry, banner } => {
                 let change = change_of(session, &entry);
+                let can_validate = change.as_ref().is_some_and(|it| self.can_validate(it));
                 let hash = change.map(|change| change.after.as_ref().map(Entry::entry_hash));
-                self.tell(session, Event::Asked { entry, banner, hash });
+                self.tell(session, Event::Asked { entry, banner, hash, can_validate });
             }
             SessionWake::AskCall { call, message } => {
                 self.tell(session, Event::CallAsked { call, message });
@@ -250,8 +293,12 @@ impl Driver {
                     self.tell(session, Event::Said { question, said: read_answer(&message) });
                 }
             }
+            SessionWake::Validate(entry) => {
+                self.begin_validation(session, &entry);
+            }
+            SessionWake::AwaitsCorpus => self.await_corpus(session),
             SessionWake::Admit => self.tell(session, Event::CheckWanted),
-            SessionWake::OtherView => self.tell(session, Event::Tick),
+            SessionWake::OtherView | SessionWake::Greeted => self.tell(session, Event::Tick),
             SessionWake::ServerEnded => self.let_go(session.key()),
         }
     }
@@ -271,6 +318,8 @@ impl Driver {
             }
             Wake::Admitted(checked) => self.end_check(Some(*checked)),
             Wake::NotChecked => self.end_check(None),
+            Wake::Observed { key, assessment } => self.end_probe(&key, &assessment),
+            Wake::TierAnswered => self.end_corpus_wait(),
             Wake::SessionEnded(key) => self.forget_session(key),
             Wake::Session(..) | Wake::End => {}
         }
@@ -374,7 +423,7 @@ impl Driver {
             lacks_check: is_asked && (known.checked.is_none() || !state.is_covered),
             is_greeted: state.handshake.is_some(),
             has_kept_greeting: state.kept_greeting.is_some(),
-            is_greeting: state.requests.has_handshakes(),
+            is_greeting: state.is_greeting(),
             is_stateless: state.client.stateless_meta.is_some(),
             // A subscription may be open for as long as the session is, and keeps no server from answering.
             is_busy: state.requests.has_calls(),
@@ -451,8 +500,8 @@ impl Driver {
             }
             Command::Announce => session.announce(),
             Command::TellOffered => tell_offered(session),
-            Command::Ask { question, banner } => {
-                return self.question(session, question, &parameters(&banner, None));
+            Command::Ask { question, banner, can_validate } => {
+                return self.question(session, question, &parameters(&banner, None, can_validate));
             }
             Command::AskCall { question, message } => {
                 return self.question(session, question, &call_parameters(&message));
@@ -461,7 +510,12 @@ impl Driver {
                 let Some(change) = change_of(session, &entry) else {
                     return Some(Event::NothingToShow { question });
                 };
-                return self.question(session, question, &parameters("", Some(&change)));
+                let can_validate = self.can_validate(&change);
+                let shown = parameters("", Some(&change), can_validate);
+                return self.question(session, question, &shown);
+            }
+            Command::Validate { question, entry } => {
+                return self.validate(session, question, &entry);
             }
             Command::Withdraw(question) => {
                 if let Some(id) = self.forget_number(session, question) {
@@ -515,7 +569,12 @@ impl Driver {
         let version = shared.or_else(|| self.server.judge().version().ok());
         if version.is_some() && version != self.version {
             match self.server.look_again() {
-                Ok(()) => self.version = version,
+                Ok(()) => {
+                    self.version = version;
+                    if let Some(change) = shared {
+                        self.server.acted_on(change);
+                    }
+                }
                 Err(error) => self.server.remark(&format!("the store cannot be read: {error}")),
             }
         }

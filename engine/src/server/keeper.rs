@@ -55,13 +55,16 @@ pub(crate) enum Event {
     Answered { request: RequestNumber, answer: OwnAnswer },
     /// A call of an entry is held, and the person at the client may be asked. `hash` is what would be approved; `None` if the
     /// change cannot be told any more.
-    Asked { entry: EntryId, banner: String, hash: Option<Option<EntryHash>> },
+    /// `can_validate` if its behaviour may be looked at, and could settle the change.
+    Asked { entry: EntryId, banner: String, hash: Option<Option<EntryHash>>, can_validate: bool },
     /// The person at the client is to be asked to allow a call.
     CallAsked { call: ParkedCall, message: String },
     /// The person at the client answered a question.
     Said { question: RequestNumber, said: Said },
     /// There is no change to show any more.
     NothingToShow { question: RequestNumber },
+    /// What the person asked to be looked at was, or cannot be.
+    Validated { question: RequestNumber },
     /// A request waits until the server's admission is checked.
     CheckWanted,
     /// The server's admission was checked, and the outcome counts.
@@ -156,6 +159,7 @@ pub(crate) enum Command {
     Ask {
         question: RequestNumber,
         banner: String,
+        can_validate: bool,
     },
     /// Ask the person at the client to allow a call.
     AskCall {
@@ -164,6 +168,11 @@ pub(crate) enum Command {
     },
     /// Ask again, with the change in full.
     Show {
+        question: RequestNumber,
+        entry: EntryId,
+    },
+    /// Look at what the tool does, and tell [`Event::Validated`] when that is done.
+    Validate {
         question: RequestNumber,
         entry: EntryId,
     },
@@ -251,6 +260,14 @@ pub(crate) struct Glance {
     pub(crate) fresh: BTreeSet<ListKind>,
     /// When each list was last asked for in this view.
     pub(crate) begun: BTreeMap<ListKind, Instant>,
+}
+
+/// A held entry that the person at the client may be asked about.
+struct Asked {
+    entry: EntryId,
+    banner: String,
+    hash: Option<Option<EntryHash>>,
+    can_validate: bool,
 }
 
 /// A handshake of the gate's own.
@@ -354,12 +371,13 @@ impl Keeper {
             Event::Answered { request, answer } => {
                 self.answered(request, answer, glance, now, out);
             }
-            Event::Asked { entry, banner, hash } => {
-                self.asked(entry, banner, hash, glance, now, out);
+            Event::Asked { entry, banner, hash, can_validate } => {
+                let asked = Asked { entry, banner, hash, can_validate };
+                self.asked(asked, glance, now, out);
             }
             Event::CallAsked { call, message } => self.call_asked(call, message, now, out),
             Event::Said { question, said } => self.said(question, said, out),
-            Event::NothingToShow { question } => {
+            Event::NothingToShow { question } | Event::Validated { question } => {
                 self.end_question(question, CallAnswer::Unasked, out);
             }
             Event::CheckWanted => self.admission.is_wanted = true,
@@ -620,15 +638,8 @@ impl Keeper {
 
     /// Asks about a held entry. Further calls of it share the question. If the call went on meanwhile, with the answer to an
     /// earlier question, nothing waits for what the person says.
-    fn asked(
-        &mut self,
-        entry: EntryId,
-        banner: String,
-        hash: Option<Option<EntryHash>>,
-        glance: &Glance,
-        now: Instant,
-        out: &mut Vec<Command>,
-    ) {
+    fn asked(&mut self, asked: Asked, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
+        let Asked { entry, banner, hash, can_validate } = asked;
         let is_open = self.questions.values().any(|open| open.about.entry() == Some(&entry));
         if is_open || !glance.asked.contains(&entry) {
             return;
@@ -638,7 +649,7 @@ impl Keeper {
         };
         let question = self.next_request();
         self.open_question(question, About::Entry { entry, hash }, now);
-        out.push(Command::Ask { question, banner });
+        out.push(Command::Ask { question, banner, can_validate });
     }
 
     /// Asks about one call. Each call has a question of its own.
@@ -669,13 +680,17 @@ impl Keeper {
             (About::Entry { entry, .. }, Said::Show) => {
                 out.push(Command::Show { question: number, entry: entry.clone() });
             }
+            // The calls go on waiting: what is found decides about them.
+            (About::Entry { entry, .. }, Said::Validate) => {
+                out.push(Command::Validate { question: number, entry: entry.clone() });
+            }
             (About::Entry { entry, hash }, Said::Approve) => {
                 out.push(Command::Approve { entry: entry.clone(), hash: *hash });
                 self.end_question(number, CallAnswer::Refused, out);
             }
             (About::Call(_), Said::Allow) => self.end_question(number, CallAnswer::Allowed, out),
             (About::Entry { .. }, Said::Allow | Said::Keep)
-            | (About::Call(_), Said::Approve | Said::Show | Said::Keep) => {
+            | (About::Call(_), Said::Approve | Said::Show | Said::Validate | Said::Keep) => {
                 self.end_question(number, CallAnswer::Refused, out);
             }
         }

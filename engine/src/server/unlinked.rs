@@ -9,8 +9,8 @@ use crate::reason::ReasonCode;
 use crate::recorder::{Circumstances, Recorder};
 use crate::refusal::Refusal;
 use crate::situation::Situation;
-use crate::view::HeldTools;
 use gate::counters::Counter;
+use gate::view::HeldTools;
 use std::time::Instant;
 
 /// A request that no session has taken.

@@ -12,8 +12,8 @@ use crate::recorder::now;
 use crate::requests::{Asked, Asking, Awaited, CallAnswer, ParkedCall, RequestKey};
 use crate::server::asking::call_in_words;
 use crate::server::driver::SessionWake;
-use crate::view::Found;
 use contract::hash::EntryHash;
+use gate::view::Found;
 use ledger::record::StepUp;
 use std::sync::Arc;
 use std::time::Instant;
@@ -99,7 +99,7 @@ impl Session {
         });
         let answer = desk.ask(&ApprovalRequest {
             principal: &met.principal,
-            server: &met.situation.server,
+            server: &met.situation().server,
             tool: target.key,
             contract: *contract.as_bytes(),
             arguments: call.arguments,
@@ -212,9 +212,9 @@ impl Session {
         }
     }
 
-    /// The client of a request has left: if the request waits for another person, it is not made.
+    /// The client of a request has left: a call that needs the approval of another person is not made for it.
     pub fn client_left(&self, id: &[u8]) {
-        let abandoned = self.state().requests.abandon_parked(self.at(id));
+        let abandoned = self.state().requests.abandon(self.at(id));
         if let Some(id) = abandoned {
             self.resume(&RequestKey { session: self.key, id });
         }
@@ -223,7 +223,7 @@ impl Session {
 
 /// The tool's entry as it was accepted.
 fn contract_of(met: &Met, target: Target<'_>) -> Option<EntryHash> {
-    let hash = match met.situation.view.find(target) {
+    let hash = match met.situation().view.find(target) {
         Found::Unchanged(hashes) => Some(hashes.entry),
         Found::Changed(standing) => standing.before.map(|before| before.entry),
         Found::Unknown => None,

@@ -11,10 +11,11 @@ use crate::requests::{Asking, CallAnswer};
 use crate::server::asking::{
     MAX_QUESTIONS, Said, call_in_words, call_parameters, parameters, read_answer,
 };
-use crate::view::{Standing, with_member};
+use crate::server::driver::SessionWake;
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId};
+use gate::view::{Standing, with_member};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -106,7 +107,9 @@ impl Session {
         };
         let about = Subject::Change(change.after.as_ref().map(Entry::entry_hash));
         let shown = (passage.asking == Asking::Shows).then_some(&change);
-        self.question_as_answer(passage, entry, about, parameters(standing.message(), shown))
+        let can_validate = self.server.can_validate(&change);
+        let shown = parameters(standing.message(), shown, can_validate);
+        self.question_as_answer(passage, entry, about, shown)
     }
 
     /// The answer to a call that asks the person at the client to allow it; nothing where they cannot be asked.
@@ -162,14 +165,15 @@ impl Session {
     pub(super) fn returned(&self, envelope: &Envelope<'_>) -> Option<Returned> {
         let asks = self.server.settings.asks_in_client || self.server.path.asks_person();
         let params = envelope.params.as_ref().filter(|_| asks)?;
-        let token: String = serde_json::from_slice(member(params.raw, "requestState")?).ok()?;
+        let token: String = serde_json::from_slice(params.request_state?).ok()?;
         if !token.starts_with(TOKEN) {
             return None;
         }
         // INVARIANT: a token counts once, and what was said to us is not for the server.
         let question = self.state().open_questions.take(&token, Instant::now());
+        // A token that is none of ours, or not any more, is as if it were not there: the call counts as a new one.
         let asking =
-            question.map_or(Asking::Done, |question| self.hear(&question, envelope, params));
+            question.map_or(Asking::Open, |question| self.hear(&question, envelope, params));
         let kept = with_member(params.raw, "requestState", None);
         let kept = with_member(&kept, "inputResponses", None);
         let frame = with_member(envelope.raw, "params", Some(&kept));
@@ -185,6 +189,11 @@ impl Session {
         let said = said_of(question, envelope, params);
         match (question.about, said) {
             (Subject::Change(_), Said::Show) => Asking::Shows,
+            // The call is held meanwhile; the next one finds what was seen.
+            (Subject::Change(_), Said::Validate) => {
+                self.wake(SessionWake::Validate(question.entry.clone()));
+                Asking::Done
+            }
             (Subject::Change(hash), Said::Approve) => {
                 self.approve_for(&question.entry, hash);
                 Asking::Done
@@ -197,9 +206,10 @@ impl Session {
                     false => Asking::Done,
                 }
             }
-            (Subject::Call { contract, .. }, Said::Approve | Said::Show | Said::Keep) => {
-                Asking::Answered { answer: CallAnswer::Refused, contract, at: now() }
-            }
+            (
+                Subject::Call { contract, .. },
+                Said::Approve | Said::Show | Said::Validate | Said::Keep,
+            ) => Asking::Answered { answer: CallAnswer::Refused, contract, at: now() },
         }
     }
 

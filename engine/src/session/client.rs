@@ -11,17 +11,18 @@ use crate::recorder::Recorded;
 use crate::requests::{Asking, Awaited, Cancelling, ParsedRequest};
 use crate::server::ViewError;
 use crate::server::driver::SessionWake;
-use crate::view::Visible;
 use contract::client::ClientCapabilities;
 use contract::surface::ListKind;
 use gate::counters::Counter;
+use gate::view::Visible;
+use ledger::record::OutcomeStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use wire::Revision;
 use wire::envelope::{
     Batch, Envelope, Id, Kind, OwnedId, Params, ScanError, ScanErrorKind, Scanned, ids_of_broken,
-    members, names_protocol, read_torn, scan,
+    key_of, members, names_protocol, read_torn, scan,
 };
 
 /// The revision that has batches.
@@ -170,8 +171,8 @@ impl Session {
             let freshness = sort.list().map(|list| known.freshness(list));
             let max_age = self.server.settings.relist_max_age;
             let age = freshness.and_then(|freshness| freshness.age(begun));
-            let met = Met::of(&known, &state.client.principal, age);
             let is_admitted = self.is_admission_fresh(&state, &known, sort, begun);
+            let met = Met::of(known, &state.client.principal, age);
             (met, is_admitted, freshness.is_none_or(|freshness| freshness.is_fresh(begun, max_age)))
         };
         // Policies and the allowlist come before admission: what they refuse needs neither a check nor a list.
@@ -182,12 +183,12 @@ impl Session {
             return self.carry_out(&passage, &met, &refusal);
         }
         // Skip the re-list: an unadmitted server must not be contacted.
-        let is_asked = !met.situation.admission.is_closed();
+        let is_asked = !met.situation().admission.is_closed();
         if !is_admitted {
             if self.wait_for(&passage, Awaited::Admission) {
                 self.wake(SessionWake::Admit);
             }
-        } else if self.answers_itself(sort, &met.situation) {
+        } else if self.answers_itself(sort, met.situation()) {
             self.answer_unadmitted(&passage, &met);
         } else if let Some(list) = sort.list()
             && !is_fresh
@@ -195,6 +196,10 @@ impl Session {
         {
             if self.wait_for(&passage, Awaited::List(list)) {
                 self.wake(SessionWake::Relist(list));
+            }
+        } else if self.waits_for_corpus(&call, &met) {
+            if self.wait_for(&passage, Awaited::Corpus) {
+                self.wake(SessionWake::AwaitsCorpus);
             }
         } else if let Method::List(list) = sort {
             self.answer_list(&passage, list, &met);
@@ -318,13 +323,13 @@ impl Session {
         };
         self.server.tally.add(Counter::Requests);
         let visible = self.visible(list, met);
-        let view = &met.situation.view;
-        let answer = crate::lists::answer(view, list, visible.as_deref(), cursor, id.raw());
+        let view = &met.situation().view;
+        let answer = gate::view::answer_list(view, list, visible.as_deref(), cursor, id.raw());
         self.answer_client_in_parts(id.raw(), &answer.parts());
         let ours = begun.elapsed();
         self.server.recorder.outcome(
             receipt_id,
-            answer.status,
+            if answer.is_error { OutcomeStatus::Error } else { OutcomeStatus::Success },
             answer.bytes(),
             ours,
             Duration::ZERO,
@@ -334,8 +339,8 @@ impl Session {
     /// What of a list the principal may see; `None` if that is all of it.
     fn visible(&self, list: ListKind, met: &Met) -> Option<Arc<Visible>> {
         let authorizer = self.server.path.authorizer()?;
-        let entries = met.situation.view.list(list)?;
-        Some(authorizer.visible(&met.principal, &met.situation.server, list, entries))
+        let entries = met.situation().view.list(list)?;
+        Some(authorizer.visible(&met.principal, &met.situation().server, list, entries))
     }
 
     fn notification(&self, envelope: &Envelope<'_>, method: &str) {
@@ -495,11 +500,20 @@ impl Session {
     ) -> ReasonCode {
         let kind = Method::of(method);
         let subject = Subject::Server;
-        let call = Call { method, kind, target: None, subject, arguments: None, bytes, depth: 0 };
+        let call = Call {
+            method,
+            kind,
+            target: None,
+            subject,
+            arguments: None,
+            bytes,
+            depth: 0,
+            session: None,
+        };
         let met = {
             let state = self.state();
             let known = state.view.known();
-            Met { admission_age: None, ..Met::of(&known, &state.client.principal, None) }
+            Met { admission_age: None, ..Met::of(known, &state.client.principal, None) }
         };
         let ruling = Ruling::Deny(Denial::new(reason, ""));
         note_decided();
@@ -514,12 +528,6 @@ impl Session {
 fn is_broken_request(error: &ScanError, line: &[u8]) -> bool {
     let is_broken = matches!(error.kind, ScanErrorKind::NotJson | ScanErrorKind::NotUtf8);
     is_broken && names_protocol(line) && !ids_of_broken(line).is_empty()
-}
-
-/// What an id in the parameters of a message is compared by, as [`Id::key`] has it.
-pub(super) fn key_of(raw: &[u8]) -> Vec<u8> {
-    let text: Option<String> = serde_json::from_slice(raw).ok();
-    text.map_or_else(|| raw.to_vec(), |text| format!("\"{text}\"").into_bytes())
 }
 
 /// The version that a request of the stateless era names.

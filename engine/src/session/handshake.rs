@@ -7,19 +7,43 @@ use super::unadmitted::Keeping;
 use crate::call::{Call, Method};
 use crate::judge::FirstUsePolicy;
 use crate::server::driver::SessionWake;
-use crate::view::{shaped_handshake, with_member};
-use contract::surface::{Surface, SurfaceReader};
+use contract::surface::Surface;
 use gate::first_use::first_use;
-use gate::judge::judge_surface;
-use gate::pins::{Basis, Pin, PinBook};
+use gate::pins::PinBook;
+use gate::view::{handshake_surface, shaped_handshake, with_member};
 use std::time::Instant;
-use wire::envelope::{Envelope, Id, members};
+use wire::envelope::{Envelope, Id};
+
+/// The answer to a handshake is being read: its request is no longer in flight, and what it says is not known yet.
+pub(super) struct Greeting<'a>(&'a Session);
+
+impl Drop for Greeting<'_> {
+    fn drop(&mut self) {
+        let is_last = {
+            let mut state = self.0.state();
+            state.greetings_read = state.greetings_read.saturating_sub(1);
+            state.greetings_read == 0
+        };
+        // A client that did not wait for the answer has lists waiting for it.
+        if is_last {
+            self.0.wake(SessionWake::Greeted);
+        }
+    }
+}
 
 impl Session {
+    /// Notes, under the lock that took the request out of the table, that the answer to a handshake is being read. Without
+    /// that the keeper could look in between, take the server for one that needs no greeting, and ask it for lists that it
+    /// does not offer.
+    pub(super) fn take_greeting(&self, state: &mut SessionState) -> Greeting<'_> {
+        state.greetings_read += 1;
+        Greeting(self)
+    }
+
     /// Remembers the server's answer as it came, and sends the client as much of it as was accepted.
     pub(super) fn answer_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
         let text = String::from_utf8_lossy(result).into_owned();
-        let Some(surface) = surface_of(&text) else {
+        let Some(surface) = handshake_surface(&text) else {
             // What cannot be read in one way is not shown; the session goes on with as little as it can.
             self.forget_greeting(&mut self.state());
             let reason = crate::reason::ReasonCode::UpstreamUnreadable;
@@ -104,7 +128,7 @@ impl Session {
 
     /// Sends the client as much of the answer as was accepted.
     pub(super) fn show_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
-        let Some(surface) = surface_of(&String::from_utf8_lossy(result)) else {
+        let Some(surface) = handshake_surface(&String::from_utf8_lossy(result)) else {
             let reason = crate::reason::ReasonCode::UpstreamUnreadable;
             return self.refuse_sized(id.raw(), reason, envelope.raw.len());
         };
@@ -121,14 +145,10 @@ impl Session {
             return self.answer_client(id.raw(), &message);
         }
         let rules = self.server.rules.clone();
-        let shaped = if is_first && rules.first_use == FirstUsePolicy::Trust {
-            let trusted = trusted_at_first(&surface);
-            let judgement = judge_surface(&trusted, &surface, &rules.settings, 0);
-            shaped_handshake(result, &trusted, &surface, &judgement, rules.mode)
-        } else {
-            let judgement = judge_surface(&book, &surface, &rules.settings, 0);
-            shaped_handshake(result, &book, &surface, &judgement, rules.mode)
-        };
+        let trusted = (is_first && rules.first_use == FirstUsePolicy::Trust)
+            .then(|| trusted_at_first(&surface));
+        let book = trusted.as_ref().unwrap_or(&book);
+        let shaped = shaped_handshake(result, book, &surface, &rules.settings, rules.mode);
         if shaped == result {
             self.answer_client(id.raw(), envelope.raw);
         } else {
@@ -150,20 +170,8 @@ impl Session {
     }
 }
 
-/// What the handshake alone tells.
-pub(super) fn surface_of(result: &str) -> Option<Surface> {
-    // An object, whatever else: members are looked up in it.
-    members(result.as_bytes()).next()?;
-    let mut reader = SurfaceReader::default();
-    reader.handshake(result).ok()?;
-    Some(reader.finish())
-}
-
 fn trusted_at_first(surface: &Surface) -> PinBook {
     let mut book = PinBook::default();
-    for entry in first_use(surface).pins {
-        let at = crate::recorder::now();
-        book.push(Pin { entry, basis: Basis::FirstUse, at, by: String::new() });
-    }
+    first_use(surface).pin_in(&mut book, crate::recorder::now(), "");
     book
 }

@@ -115,7 +115,7 @@ impl Session {
     /// Writes outcomes that are not written yet.
     pub(super) fn settle_rest(&self) {
         if self.has_unsettled.swap(false, Ordering::SeqCst) {
-            let _ = self.server.recorder.flush();
+            let _ = self.server.recorder.write_outcomes();
         }
     }
 

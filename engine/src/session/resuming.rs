@@ -76,23 +76,23 @@ impl Session {
             let known = state.view.known();
             let freshness = kind.list().map(|list| known.freshness(list));
             let age = freshness.and_then(|freshness| freshness.age(Instant::now()));
-            Met::of(&known, &state.client.principal, age)
+            Met::of(known, &state.client.principal, age)
         };
         if let Method::List(list) = kind {
             return self.answer_list(&passage, list, &met);
         }
-        if self.answers_itself(kind, &met.situation) {
+        if self.answers_itself(kind, met.situation()) {
             return self.answer_unadmitted(&passage, &met);
         }
         // A call whose client has left is not made, so that no grant is used up for it.
-        let decided = match kept.cancellation {
-            None => self.decide_approved(&passage, &met),
-            Some(_) => self.decide(&passage.request.call, &met),
+        let decided = match kept.cancellation.is_some() || kept.has_left {
+            false => self.decide_approved(&passage, &met),
+            true => self.decide(&passage.request.call, &met),
         };
         match decided.ruling {
             Ruling::Allow => {
                 self.state().requests.decide(self.at(id.key()));
-                let decided = DecidedRequest { request: request.clone(), met, decided };
+                let decided = DecidedRequest { request: request.clone(), met: met.kept(), decided };
                 self.errand(Errand::Resume(Box::new(decided)));
             }
             Ruling::Hold(_) | Ruling::Deny(_) => self.carry_out(&passage, &met, &decided),

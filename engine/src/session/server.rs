@@ -2,7 +2,6 @@
 
 use super::Session;
 use super::boundary::{note_taken, trip};
-use super::client::key_of;
 use super::state::MAX_SERVER_REQUESTS;
 use crate::reason::ReasonCode;
 use crate::requests::{Answered, Dispatched, DispatchedKind};
@@ -16,13 +15,14 @@ use std::time::{Duration, Instant};
 use wire::Answer;
 use wire::envelope::{
     Ambiguity, Batch, Envelope, Id, Kind, Outcome, OwnedId, ScanError, ScanErrorKind, Scanned,
-    ids_of_broken, names_protocol, read_torn, scan,
+    ids_of_broken, key_of, names_protocol, read_torn, scan,
 };
 use wire::remote::{FailureKind, RemoteFailure};
 
 /// What a person is told of a server that asks who they are.
-const WORDS_OF_SIGN_IN: &str = "○ holdpoint — the server asks for a sign-in, which is not done here. \
-    A person gives it a token: `holdpoint run --url URL --header Authorization=bearer-env:NAME`.";
+const WORDS_OF_SIGN_IN: &str = "○ holdpoint — the server asks for a sign-in. \
+    A person signs in with `holdpoint run --url URL --sign-in`, or gives it a token: \
+    `holdpoint run --url URL --header Authorization=bearer-env:NAME`.";
 
 /// How long the answer to a request is still waited for after a line that may have been it and cannot be read.
 const DOUBT: Duration = Duration::from_secs(2);
@@ -119,12 +119,16 @@ impl Session {
         has_more: bool,
     ) {
         let arrived = Instant::now();
-        let (answered, stopped) = {
+        let (answered, stopped, greeting) = {
             let mut state = self.state();
             let known = state.view.known();
             let stopped = known.situation.is_closed().then(|| known.situation.clone());
             drop(known);
-            (state.requests.answer(self.at(id.key())), stopped)
+            let answered = state.requests.answer(self.at(id.key()));
+            let greeting = matches!(&answered, Some(Answered::Client(_, dispatched))
+                if dispatched.kind == DispatchedKind::Handshake)
+            .then(|| self.take_greeting(&mut state));
+            (answered, stopped, greeting)
         };
         let dispatched = match answered {
             None => return self.unsolicited(),
@@ -142,12 +146,11 @@ impl Session {
             Outcome::Result(_) => OutcomeStatus::Success,
             Outcome::Error(_) => OutcomeStatus::Error,
         };
-        let is_handshake = dispatched.kind == DispatchedKind::Handshake;
         match (outcome, stopped) {
-            (Outcome::Result(result), _) if is_handshake => {
+            (Outcome::Result(result), _) if greeting.is_some() => {
                 self.answer_handshake(envelope, id, result);
             }
-            (Outcome::Error(error), _) if is_handshake => {
+            (Outcome::Error(error), _) if greeting.is_some() => {
                 self.answer_refused_handshake(envelope, id, error);
             }
             (_, Some(situation)) => self.answer_stopped(id, &dispatched, outcome, &situation),
@@ -328,10 +331,10 @@ impl Session {
         if reason != ReasonCode::UpstreamUnreadable && self.own_request_failed(&key, reason) {
             return;
         }
-        let words = if failure.kind() == FailureKind::NeedsSignIn {
-            WORDS_OF_SIGN_IN
-        } else {
-            self.words_of(reason)
+        let words = match failure {
+            RemoteFailure::NeedsSignIn { .. } => WORDS_OF_SIGN_IN,
+            RemoteFailure::Withheld { words } => words,
+            _ => self.words_of(reason),
         };
         if let Some((id, dispatched)) = self.end_dispatched(&key) {
             self.record_failure(&dispatched, status);

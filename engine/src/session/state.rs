@@ -79,6 +79,8 @@ pub(crate) struct SessionState {
     pub(crate) view: Arc<ServerView>,
     /// The newest answer to `initialize` or `server/discover` over this session's connection.
     pub(crate) handshake: Option<Arc<str>>,
+    /// How many answers to handshakes are being read at this moment.
+    pub(crate) greetings_read: usize,
     /// The newest check of the server's admission counts for that answer.
     pub(crate) is_covered: bool,
     /// The answers to handshakes, kept from the client until the server's admission was checked.
@@ -106,6 +108,7 @@ impl SessionState {
         SessionState {
             view,
             handshake: None,
+            greetings_read: 0,
             is_covered: true,
             kept_handshakes: Vec::new(),
             kept_greeting: None,
@@ -125,6 +128,11 @@ impl SessionState {
         let checked = self.view.known().checked.clone();
         self.is_covered = checked.is_some_and(|checked| checked.covers(handshake));
         self.is_covered
+    }
+
+    /// Whether the server has yet to answer a handshake, as far as this session knows its answer.
+    pub(crate) fn is_greeting(&self) -> bool {
+        self.requests.has_handshakes() || self.greetings_read > 0
     }
 
     /// Remembers the server's answer to a handshake. Equal answers of several connections take memory once.

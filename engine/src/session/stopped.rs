@@ -50,6 +50,7 @@ impl Session {
             arguments: None,
             bytes: dispatched.bytes,
             depth: 0,
+            session: None,
         };
         let principal = self.state().client.principal.clone();
         let receipt_id = dispatched.receipt_id.to_string();

@@ -1,6 +1,5 @@
 //! What a session does with the check of its server's admission: who waits for it, what counts after it.
 
-use super::handshake::surface_of;
 use super::state::{KeptGreeting, KeptHandshake, SessionState};
 use super::{Met, Passage, Session};
 use crate::call::{Call, Method};
@@ -16,6 +15,7 @@ use attest::{Reason, TOOL_DENIED_EVENT};
 use contract::hash::sha256_hex;
 use gate::counters::Counter;
 use gate::naming::shown_name;
+use gate::view::handshake_surface;
 use ledger::record::{OutcomeStatus, ReceiptId};
 use serde_json::json;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ impl Session {
 
     /// Takes the server's answer to a greeting that was kept and sent late.
     pub(crate) fn take_late_handshake(&self, text: &Arc<str>) -> LateGreeting {
-        let Some(surface) = surface_of(text) else { return LateGreeting::Unreadable };
+        let Some(surface) = handshake_surface(text) else { return LateGreeting::Unreadable };
         let mut state = self.state();
         let told = state.kept_greeting.as_ref().map(|kept| kept.version.as_str());
         if told.is_some() && surface.protocol_version.as_deref() != told {
@@ -272,7 +272,7 @@ impl Session {
     pub(crate) fn resume_listed(&self, key: &RequestKey) {
         // One that was made for this request counts for it, however long its list took.
         let begun = self.state().requests.released(key.as_ref()).map(|request| request.begun());
-        if self.has_fresh_check(key, begun) {
+        if self.has_fresh_check(key, begun) && !self.wait_for_corpus(key) {
             self.resume(key);
         }
     }
@@ -304,23 +304,24 @@ impl Session {
     /// Ends a request whose list could not be fetched. It is refused for that reason, unless it is decided without any
     /// list: where nothing of the server may be used a person is told why, and monitor stops no call.
     pub(crate) fn end_unfetched(&self, key: &RequestKey, reason: ReasonCode) {
-        let kind = self.state().requests.released(key.as_ref()).map(|request| request.kind());
-        if kind.is_some_and(|kind| self.needs_no_list(kind)) {
+        let request = self.state().requests.released(key.as_ref()).cloned();
+        if request.is_some_and(|request| self.needs_no_list(&request.call())) {
             self.resume_listed(key);
         } else {
             self.refuse_unseen(key, reason);
         }
     }
 
-    fn needs_no_list(&self, kind: Method) -> bool {
+    fn needs_no_list(&self, call: &Call<'_>) -> bool {
         let (situation, principal) = {
             let state = self.state();
             (state.view.known().situation.clone(), state.client.principal.clone())
         };
-        match kind {
+        match call.kind {
             Method::List(list) => situation.is_closed() && !situation.view.lacks(list),
             Method::Use(_) => {
-                let is_stopped = situation.is_closed() || situation.switches.is_incident;
+                let is_stopped =
+                    situation.is_closed() || situation.stopped(call, &principal).is_some();
                 is_stopped || situation.revoked(&principal).is_some() || !situation.is_holding()
             }
             Method::Handshake | Method::Ping | Method::Other => false,

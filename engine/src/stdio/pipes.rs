@@ -1,5 +1,6 @@
 //! Our standard input and output, without buffers between.
 
+use crate::application::{ApplicationInput, ApplicationOutput};
 use crate::outlet::LineOutlet;
 use std::fs::File;
 use std::io;
@@ -18,16 +19,26 @@ pub(super) fn standard_input() -> io::Result<File> {
 }
 
 /// Our standard output, without a buffer between.
-#[cfg(unix)]
 pub fn standard_output() -> io::Result<LineOutlet<File>> {
+    Ok(LineOutlet::new(standard_output_file()?))
+}
+
+#[cfg(unix)]
+fn standard_output_file() -> io::Result<File> {
     use std::os::fd::AsFd;
-    Ok(LineOutlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 #[cfg(windows)]
-pub fn standard_output() -> io::Result<LineOutlet<File>> {
+fn standard_output_file() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
-    Ok(LineOutlet::new(File::from(io::stdout().as_handle().try_clone_to_owned()?)))
+    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+}
+
+/// Our standard input and output as the lines of an application.
+pub fn application_ends() -> io::Result<(ApplicationInput, ApplicationOutput)> {
+    let input = ApplicationInput::new(Box::new(standard_input()?));
+    Ok((input, ApplicationOutput::new(Box::new(standard_output_file()?))))
 }
 
 /// Waits until every writer of our standard input has closed it, whether or not all of it was read.

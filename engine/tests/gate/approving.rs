@@ -289,3 +289,25 @@ fn without_a_session_a_yes_counts_once_and_for_the_same_arguments() {
         decisions(&stage).into_iter().filter(|line| line["approval"]["approved_by"] == "ada");
     assert_eq!(approved.count(), 1);
 }
+
+#[test]
+fn a_made_up_state_does_not_take_a_call_out_of_the_count() {
+    let rate = Some("2/hour");
+    let stage = Stage::new(Setting { approved: Some("sub"), rate, ..Setting::default() });
+    let call = |id: u64| {
+        let token = json!(format!("holdpoint-input-{id:032x}"));
+        stateless(&stage, id, json!({"a": 1}), returned(&token, ALLOW))
+    };
+    // The beginning of a token of ours, as a client has seen it.
+    let asked = Stage::new(Setting { approved: Some("add"), ..Setting::default() });
+    let asked = stateless(&asked, 1, json!({"a": 1}), json!({}));
+    let real = asked["result"]["requestState"].as_str().expect("a token").to_owned();
+    assert!(real.starts_with("holdpoint-input-"), "{real}");
+    for id in 1..=2 {
+        let made = call(id);
+        assert!(made.get("result").is_some(), "{made}");
+    }
+    let refused = call(3);
+    assert_eq!(refused["error"]["data"]["reason"], "rate_limited", "{refused}");
+    assert_eq!(stage.calls_at_server().len(), 2);
+}

@@ -1,8 +1,11 @@
 //! How fresh the view is that a call is dispatched on.
 
 use crate::stage::{Script, Setting, Stage, tool, tools, wait_until};
+use contract::surface::ListKind;
 use engine::server::ServerSettings;
+use engine::server::driver::SessionWake;
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn aged(max_age: Duration) -> Setting {
@@ -148,4 +151,35 @@ fn when_the_server_ends_everything_that_waits_is_answered() {
     stage.session.server_ended();
     assert_eq!(stage.answer(&json!(5))["error"]["code"], -32011);
     assert_eq!(stage.call(6, "add", json!({}))["error"]["data"]["reason"], "upstream_unreachable");
+}
+
+#[test]
+fn a_client_that_does_not_wait_for_the_handshake_has_only_offered_lists_fetched() {
+    let info = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let lines = [greeting.to_string(), list.to_string()];
+    for _ in 0..8 {
+        let stage = Stage::new(Setting::default());
+        let (has_begun, is_answered) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            // The keeper looks again and again while the server's answer to the handshake is being read.
+            scope.spawn(|| {
+                wait_until("the handshake", || has_begun.load(Ordering::Relaxed));
+                while !is_answered.load(Ordering::Relaxed) {
+                    stage.wake_keeper(SessionWake::Relist(ListKind::Tools));
+                    std::thread::yield_now();
+                }
+            });
+            // Both messages are read before the server gets the first.
+            stage.session.client_said(lines[0].as_bytes(), true);
+            has_begun.store(true, Ordering::Relaxed);
+            stage.client_says(lines[1].as_bytes());
+            assert!(stage.answer(&json!(2)).get("result").is_some());
+            is_answered.store(true, Ordering::Relaxed);
+        });
+        let asked = stage.server.texts();
+        assert!(!asked.iter().any(|text| text.contains("prompts/list")), "{asked:?}");
+    }
 }

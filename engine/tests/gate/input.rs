@@ -124,9 +124,10 @@ fn a_token_counts_once_for_its_entry_and_as_it_was_then() {
     let token = scene.question(&scene.call(json!({})), false);
     // Another tool's call does not use it up for the good of that tool.
     is_held(&scene.call_of("sub", answers(&token, APPROVE)));
-    is_held(&scene.says(&token, APPROVE));
-    // Nobody can make one up.
-    is_held(&scene.says(&json!("holdpoint-input-00000000000000000000000000000000"), APPROVE));
+    // A token that was used, or that the client made up, approves nothing: the person is asked again.
+    scene.question(&scene.says(&token, APPROVE), false);
+    let made_up = json!("holdpoint-input-00000000000000000000000000000000");
+    scene.question(&scene.says(&made_up, APPROVE), false);
     // What has changed meanwhile is not what the person was asked about.
     let token = scene.question(&scene.call(json!({})), false);
     scene.stage.change(tools(&[tool("add", "Adds two numbers, and deletes a file.")]));
@@ -177,6 +178,7 @@ fn calls_of_one_tool_leave_room_for_others_and_each_can_be_answered_up_to_the_li
     let ask = || scene.question(&scene.call(json!({})), false);
     let tokens: Vec<Value> = (0..11).map(|_| ask()).collect();
     scene.question(&scene.call_of("sub", json!({})), false);
-    is_held(&scene.says(&tokens[0], APPROVE));
-    assert!(scene.says(&tokens[1], APPROVE).get("result").is_some());
+    // The oldest token gave its place to the newest, and this question takes the place of the next.
+    scene.question(&scene.says(&tokens[0], APPROVE), false);
+    assert!(scene.says(&tokens[2], APPROVE).get("result").is_some());
 }

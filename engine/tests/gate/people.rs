@@ -136,7 +136,7 @@ fn an_incident_denies_every_call_of_its_servers_until_it_ends() {
     let incident = |scope| Incident { level: IncidentLevel::Critical, scope, reason: None };
     let other = ["other".parse().expect("an id")].into_iter().collect();
     let mut store = stage.store();
-    store.begin_incident(&incident(IncidentScope::Servers(other)), by("ada")).expect("an incident");
+    store.begin_incident(&incident(IncidentScope::servers(other)), by("ada")).expect("an incident");
     assert!(stage.call(2, "add", json!({})).get("result").is_some());
     store.begin_incident(&incident(IncidentScope::All), by("ada")).expect("an incident");
     let denied = stage.call(3, "add", json!({}));
@@ -145,8 +145,8 @@ fn an_incident_denies_every_call_of_its_servers_until_it_ends() {
         (&json!(1013), &json!("kill_switch"))
     );
     let message = denied["error"]["message"].as_str().expect("a message");
-    assert!(message.contains("`holdpoint incident off`. Agent: stop"), "{message}");
-    store.end_incident(by("ada")).expect("an end");
+    assert!(message.contains("`holdpoint incident off --reason TEXT`. Agent: stop"), "{message}");
+    store.end_incident("over", by("ada")).expect("an end");
     assert!(stage.call(4, "add", json!({})).get("result").is_some());
     assert_eq!(stage.calls_at_server().len(), 3);
 }

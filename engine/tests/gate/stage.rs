@@ -4,6 +4,7 @@ use attest::ToolAllowlist;
 use contract::origin::{ProgramOrigin, Redactor};
 use contract::time::Timestamp;
 use engine::admission::Checker;
+use engine::behavior::Probe;
 use engine::decide::{Path, PreflightLimits};
 use engine::error_log::ErrorLog;
 use engine::judge::{FirstUsePolicy, Instance, Judge, Rules, Seen};
@@ -15,10 +16,13 @@ use engine::server::driver::{Driver, SessionWake, Wake};
 use engine::server::{Server, ServerParts, ServerSettings};
 use engine::session::{Parts, Session};
 use engine::situation::{DriftScope, ServerProfile};
+use engine::upper_tiers::UpperTiers;
+use gate::behavior::Consent;
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use gate::shown::ListMode;
 use ledger::folder::{ChainId, Folder};
+use policy::preflight::{RateLimiter, Throttle};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -176,9 +180,16 @@ pub(crate) struct Setting {
     pub(crate) allowed: Option<Arc<ToolAllowlist>>,
     /// The tool that the person at the client has to allow each call of.
     pub(crate) approved: Option<&'static str>,
+    /// How often calls may be made.
+    pub(crate) rate: Option<&'static str>,
     pub(crate) checker: Option<Checker>,
     /// The program that the server is said to be.
     pub(crate) program: Option<&'static str>,
+    /// Whether behaviour may be looked at, and what looks.
+    pub(crate) behavior: Consent,
+    /// Who else is asked about changes.
+    pub(crate) upper: UpperTiers,
+    pub(crate) probe: Option<Box<dyn Probe>>,
 }
 
 impl Default for Setting {
@@ -192,8 +203,12 @@ impl Default for Setting {
             limits: PreflightLimits::default(),
             allowed: None,
             approved: None,
+            rate: None,
             checker: None,
             program: None,
+            behavior: Consent::Off,
+            upper: UpperTiers::default(),
+            probe: None,
         }
     }
 }
@@ -209,7 +224,7 @@ pub(crate) struct Stage {
     alarms: Arc<AtomicUsize>,
     keeper: Sender<Wake>,
     keeping: Option<JoinHandle<()>>,
-    home: Home,
+    pub(crate) home: Home,
     directory: Option<TempDir>,
 }
 
@@ -245,6 +260,8 @@ impl Stage {
             mirrors_parameters: false,
             checks_input: false,
             profile: ServerProfile::default(),
+            behavior: setting.behavior,
+            upper: setting.upper,
         };
         let receipts = Receipts::open(&home, ReceiptSettings::default()).expect("receipts");
         let mut judge = Judge::new(store_of(&home), rules, Some(launch()));
@@ -259,6 +276,13 @@ impl Stage {
         let alarms = Arc::new(AtomicUsize::new(0));
         let raised = alarms.clone();
         let path = Path::for_one_server(setting.limits, setting.allowed);
+        let path = match setting.rate {
+            Some(rate) => {
+                let throttle = Throttle { rate: rate.parse().ok(), ..Throttle::default() };
+                path.throttled_by(Arc::new(RateLimiter::new(throttle)))
+            }
+            None => path,
+        };
         let path = match setting.approved {
             Some(tool) => path.asking_person_for([tool.to_owned()].into()),
             None => path,
@@ -297,7 +321,8 @@ impl Stage {
         let redactor = Redactor { exists: &|_| true, keyed_hash: &str::to_owned };
         let origin = setting.program.map(|program| ProgramOrigin::of(program, &[], &redactor));
         let origin = move || origin.as_ref().and_then(|origin| origin.entry().ok());
-        let looked_after = Driver::new(gated, Box::new(origin)).admitting(setting.checker);
+        let looked_after = Driver::new(gated, Box::new(origin));
+        let looked_after = looked_after.admitting(setting.checker).probing(setting.probe);
         let keeping = Some(std::thread::spawn(move || looked_after.run(&wakes)));
         let (played, plan) = (session.clone(), script.clone());
         std::thread::spawn(move || {

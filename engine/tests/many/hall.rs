@@ -477,7 +477,7 @@ impl Hall {
     pub(crate) fn incident(&self, desk: &ServerDesk) {
         let mut store = store_of(&self.home);
         let scope = match store.server(&desk.id).expect("a store") {
-            Some(_) => IncidentScope::Servers([desk.id.clone()].into()),
+            Some(_) => IncidentScope::servers([desk.id.clone()].into()),
             None => IncidentScope::All,
         };
         let incident = Incident { level: IncidentLevel::High, scope, reason: None };
@@ -485,7 +485,7 @@ impl Hall {
     }
 
     pub(crate) fn end_incident(&self) {
-        incident::end(&mut store_of(&self.home), Consent::Given, by()).expect("an end");
+        incident::end(&mut store_of(&self.home), "over", Consent::Given, by()).expect("an end");
     }
 
     /// Ends the drivers, and the ledger.
@@ -559,6 +559,8 @@ fn open_server(
         mirrors_parameters: false,
         checks_input: false,
         profile: ServerProfile::default(),
+        behavior: gate::behavior::Consent::default(),
+        upper: engine::upper_tiers::UpperTiers::default(),
     };
     let mut judge = Judge::new(store_of(home), rules, None);
     let begun = judge.begin(&Seen::default()).expect("a beginning");

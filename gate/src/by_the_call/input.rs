@@ -11,9 +11,10 @@ mod explain;
 pub use cache::{CompiledInput, InputRulesCache, MAX_CACHED_INPUT_BYTES, MAX_CACHED_INPUTS};
 
 use super::schema::Schema;
+use super::schema::exact_value;
 use super::validators::{Readings, Validators};
 use super::work::Work;
-use super::{Undecided, bounds, schema};
+use super::{Undecided, bounds};
 use contract::json::{Document, Node};
 use contract::pointer::Pointer;
 use contract::surface::Entry;
@@ -74,10 +75,7 @@ impl<'a> Arguments<'a> {
         if !document.root().is_object() {
             return Err(Violation::new(&Pointer::Root, InputRule::Object));
         }
-        if !schema::is_exactly_readable(document.root()) {
-            return Err(inexact());
-        }
-        let value = serde_json::from_slice(bytes).map_err(|_| inexact())?;
+        let value = exact_value(document.root()).ok_or_else(inexact)?;
         Ok(Arguments { document, value })
     }
 
@@ -97,7 +95,7 @@ pub struct InputRules {
 impl InputRules {
     /// Compiles the input schema of a tool. A tool without one accepts anything.
     pub fn compile(tool: &Entry) -> Result<InputRules, Undecided> {
-        with_schema(tool, |schema| {
+        with_schema(tool, INPUT, |schema| {
             bounds::check(schema)?;
             Ok(InputRules {
                 tool: tool.clone(),
@@ -130,7 +128,8 @@ impl InputRules {
     }
 
     fn explain(&self, arguments: &Value) -> Violation {
-        let found = with_schema(&self.tool, |schema| Ok(explain::violation(schema, arguments)));
+        let found =
+            with_schema(&self.tool, INPUT, |schema| Ok(explain::violation(schema, arguments)));
         let unexplained = || Violation::new(&Pointer::Root, InputRule::Keyword("inputSchema"));
         found.ok().flatten().unwrap_or_else(unexplained)
     }
@@ -141,14 +140,40 @@ impl InputRules {
     }
 }
 
+/// Decides on the results of one tool.
+#[derive(Debug)]
+pub struct ResultRules(Validators);
+
+impl ResultRules {
+    /// Compiles the output schema of a tool; `None` if it declares none.
+    pub fn compile(tool: &Entry) -> Result<Option<ResultRules>, Undecided> {
+        let has_schema = super::read(tool)?.root().get(OUTPUT).is_some();
+        let compiled = has_schema.then(|| {
+            with_schema(tool, OUTPUT, |schema| {
+                bounds::check(schema)?;
+                Ok(ResultRules(Validators::compile(schema, Readings::Any)?))
+            })
+        });
+        compiled.transpose()
+    }
+
+    pub fn accept(&self, structured: &Value) -> bool {
+        self.0.accept(structured)
+    }
+}
+
+const INPUT: &str = "inputSchema";
+const OUTPUT: &str = "outputSchema";
+
 fn with_schema<T>(
     tool: &Entry,
+    member: &str,
     work: impl FnOnce(&Schema<'_>) -> Result<T, Undecided>,
 ) -> Result<T, Undecided> {
     let document = super::read(tool)?;
     let empty = Document::parse("{}").map_err(|_| Undecided::Unreadable)?;
-    let root = document.root().get("inputSchema").unwrap_or(empty.root());
-    work(&Schema::read(root, Work::on(&[root]))?)
+    let root = document.root().get(member).unwrap_or(empty.root());
+    work(&Schema::read(root, Work::on_input(root))?)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::work::Work;
 use contract::canonical::Position;
 use contract::json::{Kind, Node};
 use contract::percent::percent_decoded;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -238,7 +239,31 @@ fn has_reserved_name(node: Node<'_>) -> bool {
         })
 }
 
-/// Whether every reader takes a value for the same: no number in it is rounded, and no name stands for something else.
-pub(super) fn is_exactly_readable(node: Node<'_>) -> bool {
-    !has_inexact_number(node) && !has_reserved_name(node)
+/// The value that every reader takes a text for; `None` where readers may differ: a number in it is rounded, or a name stands
+/// for something else.
+///
+/// It is made from what was read already. Reading the text once more takes as long as all else of a check.
+pub(super) fn exact_value(node: Node<'_>) -> Option<Value> {
+    Some(match node.kind() {
+        Kind::Null => Value::Null,
+        Kind::False => Value::Bool(false),
+        Kind::True => Value::Bool(true),
+        Kind::String => Value::String(node.as_str()?.into_owned()),
+        Kind::Number => {
+            let spelling = node.as_number().filter(|spelling| is_exact(spelling))?;
+            serde_json::from_str(spelling).ok()?
+        }
+        Kind::Array => {
+            let items: Option<Vec<Value>> = node.items().map(exact_value).collect();
+            Value::Array(items?)
+        }
+        Kind::Object => {
+            let mut members = Map::with_capacity(node.members().count());
+            for (name, value) in node.members() {
+                let name = name.as_str().filter(|name| !name.starts_with(RESERVED_NAMES))?;
+                members.insert(name.into_owned(), exact_value(value)?);
+            }
+            Value::Object(members)
+        }
+    })
 }

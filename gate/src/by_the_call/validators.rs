@@ -2,10 +2,13 @@
 //! with a bound on going back where arguments alone are checked.
 
 use super::Undecided;
+#[cfg(feature = "jsonschema")]
+use super::full_validator::{Validator, build, build_backtracking};
 use super::places::reach;
+#[cfg(not(feature = "jsonschema"))]
+use super::plain_validator::{Validator, build, build_backtracking};
 use super::schema::{Dialect, Schema, is_reference, parts, properties};
 use contract::json::Node;
-use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,8 +17,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 const PATTERN_BYTES: usize = 64 * 1024;
 /// The most bytes of all compiled patterns of a schema: with many patterns each one has to be smaller.
 const ALL_PATTERNS_BYTES: usize = 512 * 1024;
-/// How often a pattern that looks around may go back on one text. Past it the text is refused.
-pub(super) const MAX_BACKTRACKS: usize = 10_000;
 /// What a compiled pattern counts as where rules are kept: groups and caches come on top of its own bytes.
 const KEPT_PATTERN_BYTES: usize = 256 * 1024;
 
@@ -126,34 +127,6 @@ pub(super) fn accepts_keyword(keyword: &str, said: Node<'_>, value: &Value) -> b
     let alone = build(Dialect::Draft2020, &alone, PATTERN_BYTES)
         .or_else(|_| build_backtracking(Dialect::Draft2020, &alone, PATTERN_BYTES));
     alone.map_or(true, |alone| alone.is_valid(value))
-}
-
-fn build(dialect: Dialect, value: &Value, limit: usize) -> Result<Validator, Undecided> {
-    let patterns = PatternOptions::regex().size_limit(limit).dfa_size_limit(limit);
-    let options = options(dialect).with_pattern_options(patterns);
-    options.build(value).map_err(|_| Undecided::Schema)
-}
-
-/// The same with patterns that look around: the linear engine has none of those, and real schemas check e-mail addresses by
-/// them. How often such a pattern goes back is bounded.
-fn build_backtracking(
-    dialect: Dialect,
-    value: &Value,
-    limit: usize,
-) -> Result<Validator, Undecided> {
-    let patterns = PatternOptions::fancy_regex();
-    let patterns = patterns.backtrack_limit(MAX_BACKTRACKS).size_limit(limit).dfa_size_limit(limit);
-    let options = options(dialect).with_pattern_options(patterns);
-    options.build(value).map_err(|_| Undecided::Schema)
-}
-
-fn options(dialect: Dialect) -> ValidationOptions<'static> {
-    let draft = match dialect {
-        Dialect::Draft7 => Draft::Draft7,
-        Dialect::Draft2019 => Draft::Draft201909,
-        Dialect::Draft2020 => Draft::Draft202012,
-    };
-    jsonschema::options().with_draft(draft).offline().should_validate_formats(false)
 }
 
 /// The subschemas with a `pattern` that cannot be compiled on its own.

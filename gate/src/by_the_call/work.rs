@@ -11,6 +11,9 @@ use std::rc::Rc;
 const UNITS: u64 = 20_000;
 const UNITS_PER_VALUE: u64 = 4;
 const UNITS_PER_BYTES: u64 = 2;
+/// The work that checking arguments against one schema gets on top. Its bounds are counted once for a definition, and a
+/// definition that is not decided on cannot be called at all: real schemas of nested messages take some hundred thousand units.
+const INPUT_UNITS: u64 = 1_000_000;
 /// So many bytes of text cost a unit.
 const BYTES_PER_UNIT: u64 = 16;
 
@@ -26,6 +29,13 @@ impl Work {
             u64::from(schema.size()) * UNITS_PER_VALUE + bytes * UNITS_PER_BYTES
         };
         Work(Rc::new(Cell::new(UNITS + schemas.iter().map(of).sum::<u64>())))
+    }
+
+    /// The work that compiling one schema for the arguments of calls may take.
+    pub(super) fn on_input(schema: Node<'_>) -> Work {
+        let Work(left) = Work::on(&[schema]);
+        left.set(left.get().saturating_add(INPUT_UNITS));
+        Work(left)
     }
 
     pub(super) fn spend(&self, units: usize) -> Result<(), Undecided> {

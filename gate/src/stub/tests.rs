@@ -32,7 +32,7 @@ fn list(
     }
     let seen = surface(now);
     let judgement = judge_surface(&book, &seen, &Settings::with_posture(posture), 0);
-    let found = stubs(&"reports".parse().unwrap(), &book, &seen, &judgement, mode);
+    let found = stubs(Reviewer::Terminal("reports"), &book, &seen, &judgement, mode);
     found.into_iter().map(|stub| (stub.name, stub.definition)).collect()
 }
 

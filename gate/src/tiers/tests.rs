@@ -1,56 +1,94 @@
 use super::*;
-use crate::verdict::Verdict;
 use contract::change::{ChangeKind, Finding};
-use contract::surface::{EntryId, EntryType};
+use contract::surface::{Entry, EntryId, EntryType};
 
-struct Says<T>(T);
+/// A tier that gives one answer, or fails in one of the ways that a tier can fail.
+#[derive(Clone, Copy)]
+enum Says<T> {
+    Answer(T),
+    Miss,
+    Panic,
+}
+
+impl<T: Copy> Says<T> {
+    fn say(&self) -> Result<T, Miss> {
+        match self {
+            Says::Answer(answer) => Ok(*answer),
+            Says::Miss => Err(Miss),
+            Says::Panic => panic!("a bug in a tier"),
+        }
+    }
+
+    fn all(answers: &[T]) -> Vec<Says<T>> {
+        let answers = answers.iter().map(|answer| Says::Answer(*answer));
+        answers.chain([Says::Miss, Says::Panic]).collect()
+    }
+}
 
 impl Corpus for Says<CorpusAnswer> {
-    fn look_up(&self, _: Option<DefinitionHash>) -> CorpusAnswer {
-        self.0
+    fn look_up(&self, _: Option<DefinitionHash>) -> Result<CorpusAnswer, Miss> {
+        self.say()
     }
 }
 
 impl Reader for Says<Opinion> {
-    fn read(&self, _: &Judgement) -> Opinion {
-        self.0
+    fn read(&self, _: &Judgement) -> Result<Opinion, Miss> {
+        self.say()
     }
 }
 
 impl Verifier for Says<Behavior> {
-    fn observe(&self, _: &Judgement) -> Behavior {
-        self.0
+    fn observe(&self, _: &Judgement) -> Result<Behavior, Miss> {
+        self.say()
     }
 }
 
-fn judgement(verdict: Verdict, kind: ChangeKind) -> Judgement {
+fn entry(raw: &str) -> Option<Entry> {
+    Entry::from_raw(EntryId::new(EntryType::Tool, "t"), raw).ok()
+}
+
+fn judgement(verdict: Verdict, kinds: &[ChangeKind]) -> Judgement {
+    let finding = |kind: &ChangeKind| Finding::new(*kind, "", None, None);
     Judgement {
         id: EntryId::new(EntryType::Tool, "t"),
         verdict,
-        reason: None,
+        reason: verdict.is_held().then_some(Reason::ContractDrift),
         is_deferred: false,
         is_by_the_call: false,
         is_accepted: false,
-        before: None,
-        after: None,
-        findings: vec![Finding::new(kind, "", None, None)],
+        before: entry(r#"{"name":"t","inputSchema":{}}"#),
+        after: entry(r#"{"name":"t","inputSchema":{},"annotations":{"destructiveHint":true}}"#),
+        findings: kinds.iter().map(finding).collect(),
         not_inert: None,
         renamed_to: None,
         detail: None,
+        climbed: None,
+        advisory: None,
     }
 }
 
+fn climbed(
+    corpus: Says<CorpusAnswer>,
+    reader: Says<Opinion>,
+    verifier: Says<Behavior>,
+    mut judged: Judgement,
+) -> Judgement {
+    Ladder { corpus: &corpus, reader: &reader, verifier: &verifier }.climb(&mut judged);
+    judged
+}
+
+/// The verdict, how far it went, and by what.
 fn climb(
     corpus: CorpusAnswer,
     opinion: Opinion,
     behavior: Behavior,
     kind: ChangeKind,
-) -> (Verdict, Provenance) {
-    let (corpus, reader, verifier) = (Says(corpus), Says(opinion), Says(behavior));
-    let mut judged = judgement(Verdict::Inconclusive, kind);
-    let provenance =
-        Ladder { corpus: &corpus, reader: &reader, verifier: &verifier }.climb(&mut judged);
-    (judged.verdict, provenance)
+) -> (Verdict, u8, Scope) {
+    let judged = judgement(Verdict::Inconclusive, &[kind]);
+    let (corpus, opinion) = (Says::Answer(corpus), Says::Answer(opinion));
+    let judged = climbed(corpus, opinion, Says::Answer(behavior), judged);
+    let provenance = judged.provenance();
+    (judged.verdict, provenance.tier_reached, provenance.verdict_scope)
 }
 
 const FLIP: ChangeKind = ChangeKind::AnnotationFlipToDestructive;
@@ -58,8 +96,9 @@ const FLIP: ChangeKind = ChangeKind::AnnotationFlipToDestructive;
 #[test]
 fn tiers_that_are_not_there_change_nothing() {
     for verdict in Verdict::ALL {
-        let mut judged = judgement(verdict, FLIP);
-        let provenance = Ladder::default().climb(&mut judged);
+        let mut judged = judgement(verdict, &[FLIP]);
+        Ladder::default().climb(&mut judged);
+        let provenance = judged.provenance();
         assert_eq!(
             (judged.verdict, provenance.tier_reached, provenance.verdict_scope),
             (verdict, 0, Scope::Structural)
@@ -67,67 +106,185 @@ fn tiers_that_are_not_there_change_nothing() {
     }
 }
 
+/// Every kind of change, with every answer and every failure of every tier: no answer but a behaviour that was observed to
+/// be as declared lets a call go on, and only where behaviour was the question.
 #[test]
-fn a_cleared_corpus_never_relaxes_a_behavioral_kind() {
-    for kind in [FLIP, ChangeKind::OutputSchemaChanged, ChangeKind::AnnotationChanged] {
-        let (verdict, provenance) =
-            climb(CorpusAnswer::Cleared, Opinion::NotRun, Behavior::NotRun, kind);
-        assert_eq!((verdict, provenance.tier_reached), (Verdict::Inconclusive, 1));
+fn only_tier_3_clears_and_nothing_else_does_more_than_raise() {
+    // A panic in a tier is part of what is tried; its message is not.
+    std::panic::set_hook(Box::new(|_| {}));
+    for kind in ChangeKind::ALL {
+        for beside in [None, Some(ChangeKind::AddedOptionalParam), Some(ChangeKind::MarkerFound)] {
+            let kinds: Vec<ChangeKind> = [*kind].into_iter().chain(beside).collect();
+            for before in Verdict::ALL {
+                for corpus in Says::all(&CorpusAnswer::ALL) {
+                    for reader in Says::all(&Opinion::ALL) {
+                        for verifier in Says::all(&Behavior::ALL) {
+                            let judged = judgement(before, &kinds);
+                            let after = climbed(corpus, reader, verifier, judged.clone());
+                            check_rules(&judged, &after, corpus, reader, verifier);
+                        }
+                    }
+                }
+            }
+        }
     }
-    let (verdict, _) = climb(
-        CorpusAnswer::Cleared,
-        Opinion::NotRun,
-        Behavior::NotRun,
-        ChangeKind::DescriptionOnly,
-    );
-    assert_eq!(verdict, Verdict::Proceed);
+    drop(std::panic::take_hook());
+}
+
+fn check_rules(
+    before: &Judgement,
+    after: &Judgement,
+    corpus: Says<CorpusAnswer>,
+    reader: Says<Opinion>,
+    verifier: Says<Behavior>,
+) {
+    let is_raised = matches!(corpus, Says::Answer(CorpusAnswer::Dangerous))
+        || matches!(reader, Says::Answer(Opinion::Suspicious));
+    let is_cleared = matches!(verifier, Says::Answer(Behavior::Cleared));
+    if before.verdict != Verdict::Inconclusive {
+        assert_eq!(before, after, "what is settled is asked of no tier");
+        return;
+    }
+    let proceeds = !is_raised && is_cleared && is_behavioral(before);
+    assert_eq!(after.verdict == Verdict::Proceed, proceeds);
+    assert!(!is_raised || after.verdict == Verdict::Hold);
+    let provenance = after.provenance();
+    assert_eq!(provenance.tier_reached == 3, provenance.verdict_scope == Scope::Behavioral);
+    let said = after.climbed.map(|climbed| climbed.corpus);
+    let is_answered = |answer| said == Some(answer);
+    match corpus {
+        Says::Answer(answer) => assert!(is_answered(answer)),
+        Says::Miss | Says::Panic => {
+            assert!(is_answered(CorpusAnswer::NotRun), "an error is a miss");
+        }
+    }
+    if proceeds {
+        // Nothing was accepted by it: the client keeps what was approved, and nothing is pinned.
+        assert!(after.is_deferred && !after.is_accepted && after.reason.is_none());
+        assert_eq!(provenance.framing, Framing::ContractDiffNotSafety);
+    } else {
+        assert!(after.reason.is_some() && !after.is_deferred);
+        assert!(after.verdict >= before.verdict, "no tier relaxes anything else");
+    }
+    if matches!(verifier, Says::Miss | Says::Panic) && !is_raised && is_behavioral(before) {
+        let behavior = after.climbed.map(|climbed| climbed.behavior);
+        assert_eq!(behavior, Some(Behavior::Unavailable), "an error is a miss");
+        assert!(provenance.tier_reached < 3, "a tier that failed did not run");
+    }
 }
 
 #[test]
-fn a_dangerous_corpus_holds() {
-    let (verdict, provenance) =
+fn a_cleared_corpus_settles_no_kind_at_all() {
+    for kind in ChangeKind::ALL {
+        let (verdict, tier, _) =
+            climb(CorpusAnswer::Cleared, Opinion::NotRun, Behavior::NotRun, *kind);
+        assert_eq!((verdict, tier), (Verdict::Inconclusive, 1), "{kind}");
+    }
+}
+
+/// A kind that is inconclusive and not behavioral does not exist today; `description-only` stands for one.
+#[test]
+fn a_cleared_corpus_only_chooses_that_a_local_check_runs() {
+    let later = ChangeKind::DescriptionOnly;
+    let with = |corpus, behavior| climb(corpus, Opinion::NotRun, behavior, later);
+    let not_run = with(CorpusAnswer::Unknown, Behavior::Failed);
+    assert_eq!(not_run, (Verdict::Inconclusive, 1, Scope::Structural));
+    let chosen = with(CorpusAnswer::Cleared, Behavior::Failed);
+    assert_eq!(chosen, (Verdict::Hold, 3, Scope::Behavioral));
+    let chosen = with(CorpusAnswer::Cleared, Behavior::Cleared);
+    assert_eq!(chosen, (Verdict::Inconclusive, 3, Scope::Behavioral));
+}
+
+#[test]
+fn a_dangerous_corpus_holds_and_asks_nothing_further() {
+    let (verdict, tier, _) =
         climb(CorpusAnswer::Dangerous, Opinion::LikelyBenign, Behavior::Cleared, FLIP);
-    assert_eq!((verdict, provenance.tier_reached), (Verdict::Hold, 1));
+    assert_eq!((verdict, tier), (Verdict::Hold, 1));
 }
 
 #[test]
 fn an_opinion_never_turns_a_hold_into_a_proceed() {
     for kind in [FLIP, ChangeKind::DescriptionOnly] {
-        let (verdict, provenance) =
+        let climbed =
             climb(CorpusAnswer::Unknown, Opinion::LikelyBenign, Behavior::Unavailable, kind);
-        assert_eq!(
-            (verdict, provenance.tier_reached, provenance.verdict_scope),
-            (Verdict::Inconclusive, 2, Scope::Semantic)
-        );
+        assert_eq!(climbed, (Verdict::Inconclusive, 2, Scope::Semantic));
     }
-    let (verdict, _) = climb(CorpusAnswer::NotRun, Opinion::Suspicious, Behavior::Cleared, FLIP);
+    let (verdict, ..) = climb(CorpusAnswer::NotRun, Opinion::Suspicious, Behavior::Cleared, FLIP);
     assert_eq!(verdict, Verdict::Hold);
 }
 
 #[test]
 fn only_observed_behaviour_clears_or_refutes() {
-    let (verdict, provenance) =
-        climb(CorpusAnswer::NotRun, Opinion::NotRun, Behavior::Cleared, FLIP);
-    assert_eq!(
-        (verdict, provenance.tier_reached, provenance.verdict_scope),
-        (Verdict::Proceed, 3, Scope::Behavioral)
-    );
-    let (verdict, provenance) =
-        climb(CorpusAnswer::NotRun, Opinion::NotRun, Behavior::Failed, FLIP);
-    assert_eq!((verdict, provenance.tier_reached), (Verdict::Hold, 3));
-    let (verdict, provenance) =
-        climb(CorpusAnswer::NotRun, Opinion::NotRun, Behavior::Unavailable, FLIP);
-    assert_eq!(
-        (verdict, provenance.tier_reached, provenance.verdict_scope),
-        (Verdict::Inconclusive, 0, Scope::Structural)
-    );
+    let with = |behavior| climb(CorpusAnswer::NotRun, Opinion::NotRun, behavior, FLIP);
+    assert_eq!(with(Behavior::Cleared), (Verdict::Proceed, 3, Scope::Behavioral));
+    assert_eq!(with(Behavior::Failed), (Verdict::Hold, 3, Scope::Behavioral));
+    for nothing in [Behavior::NotRun, Behavior::Declined, Behavior::Unavailable] {
+        assert_eq!(with(nothing), (Verdict::Inconclusive, 0, Scope::Structural), "{nothing}");
+    }
 }
 
 #[test]
-fn a_hold_is_settled_and_no_tier_is_asked() {
-    let mut judged = judgement(Verdict::Hold, FLIP);
-    let cleared = Says(Behavior::Cleared);
+fn a_tool_without_an_approved_definition_is_never_cleared() {
+    let cleared = Says::Answer(Behavior::Cleared);
+    let new = Judgement { before: None, ..judgement(Verdict::Inconclusive, &[FLIP]) };
+    let (corpus, reader) = (Says::Answer(CorpusAnswer::NotRun), Says::Answer(Opinion::NotRun));
+    assert_eq!(climbed(corpus, reader, cleared, new).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_surface_has_the_verdict_and_the_tier_of_what_is_left() {
+    let mut surface = SurfaceJudgement {
+        posture: crate::posture::Posture::Guard,
+        verdict: Verdict::Inconclusive,
+        entries: vec![judgement(Verdict::Inconclusive, &[FLIP])],
+        unreadable: Vec::new(),
+    };
+    let cleared = Says::Answer(Behavior::Cleared);
     let ladder = Ladder { verifier: &cleared, ..Ladder::default() };
-    let provenance = ladder.climb(&mut judged);
-    assert_eq!((judged.verdict, provenance.tier_reached), (Verdict::Hold, 0));
+    let mut held = surface.clone();
+    held.entries.push(judgement(Verdict::Hold, &[ChangeKind::RemovedParam]));
+    held.verdict = Verdict::Hold;
+    ladder.climb_all(&mut surface);
+    let (verdict, provenance) = (surface.verdict, surface.provenance());
+    assert_eq!((verdict, provenance.tier_reached), (Verdict::Proceed, 3));
+    ladder.climb_all(&mut held);
+    let (verdict, provenance) = (held.verdict, held.provenance());
+    assert_eq!((verdict, provenance.tier_reached), (Verdict::Hold, 0));
+    let mut unreadable = SurfaceJudgement {
+        verdict: Verdict::Hold,
+        unreadable: vec!["prompts/list: too long".to_owned()],
+        entries: vec![judgement(Verdict::Inconclusive, &[FLIP])],
+        ..held
+    };
+    ladder.climb_all(&mut unreadable);
+    assert_eq!(unreadable.verdict, Verdict::Hold);
+}
+
+/// What the drift network says stands beside a verdict: with it and without it, everything else is the same.
+#[test]
+fn an_advisory_moves_nothing() {
+    use crate::network::{DriftAdvisory, Hour, Seen};
+    let advisory = |seen| DriftAdvisory {
+        seen,
+        kinds: vec![FLIP],
+        is_safety_relevant: true,
+        hour: Hour::of(contract::time::Timestamp(0)),
+    };
+    for kind in ChangeKind::ALL {
+        for verdict in Verdict::ALL {
+            for corpus in CorpusAnswer::ALL {
+                for behavior in Behavior::ALL {
+                    let plain = judgement(verdict, &[*kind]);
+                    let advised =
+                        Judgement { advisory: Some(advisory(Seen::SameChange)), ..plain.clone() };
+                    let climb = |judged| {
+                        let reader = Says::Answer(Opinion::NotRun);
+                        climbed(Says::Answer(corpus), reader, Says::Answer(behavior), judged)
+                    };
+                    let expected = Judgement { advisory: advised.advisory.clone(), ..climb(plain) };
+                    assert_eq!(climb(advised), expected);
+                }
+            }
+        }
+    }
 }

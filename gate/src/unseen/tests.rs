@@ -1,9 +1,8 @@
 use super::*;
 use crate::judge::{MAX_AUTO_PINS_A_DAY, judge_surface};
-use crate::pins::{Basis, Pin};
-use crate::time::Timestamp;
+
 use contract::origin::{ProgramOrigin, Redactor};
-use contract::surface::{Entry, EntryId, read_capture};
+use contract::surface::{EntryId, read_capture};
 
 const WHOLE: &str = r#"{"tools":[{"name":"a","description":"Adds.","inputSchema":{"type":"object"}}],
     "prompts":[{"name":"p","description":"P"}],

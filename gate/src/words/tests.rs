@@ -78,19 +78,49 @@ fn refused(
     findings: &[Finding],
     versions: Versions<'_>,
 ) -> String {
+    refused_after(Behavior::NotRun, reason, verdict, findings, versions)
+}
+
+fn refused_after(
+    behavior: Behavior,
+    reason: Reason,
+    verdict: Verdict,
+    findings: &[Finding],
+    versions: Versions<'_>,
+) -> String {
     let raw = r##"{"name":"make_report","inputSchema":{"properties":{"title":{"$ref":"#/$defs/T"}},"$defs":{"T":{}}}}"##;
     let approved = Entry::from_raw(EntryId::new(EntryType::Tool, "make_report"), raw).unwrap();
     let approved = Approved::of(Some(&approved));
     let subject = entry_name(EntryType::Tool, "make_report", true, Audience::Model(&approved));
     let call = HeldCall {
-        server: "reports",
+        reviewer: Reviewer::Terminal("reports"),
         subject: &subject,
         verdict,
         findings,
         approved: &approved,
         versions,
+        behavior,
+        others: "",
     };
     held(reason, &call)
+}
+
+#[test]
+fn the_banner_says_what_was_observed_and_nothing_where_nothing_was_looked_at() {
+    let findings = [finding(ChangeKind::OutputSchemaChanged, "/outputSchema")];
+    let said = |behavior| {
+        let versions = Versions::default();
+        let (reason, verdict) = (Reason::ContractDrift, Verdict::Inconclusive);
+        refused_after(behavior, reason, verdict, &findings, versions)
+    };
+    for (behavior, words) in [
+        (Behavior::Declined, "it is not the operator's own server"),
+        (Behavior::Unavailable, "Its behaviour could not be checked."),
+        (Behavior::Failed, "it is not what the contract says"),
+    ] {
+        assert!(said(behavior).contains(words), "{}", said(behavior));
+    }
+    assert!(!said(Behavior::NotRun).contains("behaviour"), "{}", said(Behavior::NotRun));
 }
 
 #[test]
@@ -139,7 +169,9 @@ fn every_refusal_tells_the_agent_to_stop_and_its_user_what_to_type() {
             assert!(said.contains("A person decides: holdpoint re"), "{said}");
         }
     }
-    assert!(held_without_provenance("x").contains("held (provenance unavailable)"));
+    assert!(
+        held_without_provenance(Reviewer::Application).contains("held (provenance unavailable)")
+    );
 }
 
 #[test]

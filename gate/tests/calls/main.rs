@@ -13,6 +13,7 @@ mod pairs;
 
 use contract::diff::diff_entry;
 use contract::surface::{Entry, EntryId, EntryType};
+use gate::behavior::arguments;
 use gate::by_the_call::{CallCause, CallRules, CallRuling, ToolChange};
 use jsonschema::{Draft, Validator};
 use oracle::Oracle;
@@ -68,7 +69,7 @@ fn judge_pair(old: &Value, new: &Value, calls: usize, random: &mut Random, seen:
     seen.pairs += 1;
     for _ in 0..calls {
         let schema = if random.percent(85) { old } else { new };
-        let mut call = testing::arguments(schema, *random.pick(&[10, 33, 80]), random);
+        let mut call = arguments(schema, *random.pick(&[10, 33, 80]), &mut |end| random.below(end));
         pairs::disturb(&mut call, random);
         let text = call.to_string();
         let say = |why: &str| format!("{why}\nold {old}\nnew {new}\ncall {text}");

@@ -3,11 +3,11 @@
 use super::refusal::AdminError;
 use contract::surface::{EntryId, EntryType};
 use engine::acts::ReviewedHash;
-use gate::server::ServerId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use store::{Incident, IncidentLevel, IncidentScope, RevokedKind};
+use std::str::FromStr;
+use store::{Incident, IncidentLevel, IncidentScope, QuarantineId, RevokedKind, StoppedParts};
 
 /// The most entries of one approval.
 const MAX_ENTRIES: usize = 5_000;
@@ -73,6 +73,8 @@ fn hash_of(name: &str, text: &str) -> Result<ReviewedHash, AdminError> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IncidentBody {
+    /// Why the incident is over, where it ends.
+    pub(super) reason: Option<String>,
     /// `null` ends the incident.
     #[serde(default, deserialize_with = "given")]
     pub(super) incident: Option<Option<IncidentWish>>,
@@ -83,8 +85,10 @@ pub(super) struct IncidentBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct IncidentWish {
     level: Option<String>,
-    /// Without them it is about all servers.
+    /// Without these it is about all servers.
     servers: Option<BTreeSet<String>>,
+    tools: Option<BTreeSet<String>>,
+    principals: Option<BTreeSet<String>>,
     reason: Option<String>,
 }
 
@@ -101,22 +105,45 @@ impl IncidentWish {
     pub(super) fn incident(self) -> Result<Incident, AdminError> {
         let word = self.level.as_deref().unwrap_or(IncidentLevel::High.as_str());
         let level = IncidentLevel::ALL.into_iter().find(|level| level.as_str() == word);
-        let level =
-            level.ok_or_else(|| AdminError::Input("`level` is `high` or `critical`".to_owned()))?;
-        let scope = match self.servers {
+        let level = level.ok_or_else(|| {
+            AdminError::Input("`level` is `low`, `medium`, `high` or `critical`".to_owned())
+        })?;
+        let named = [&self.servers, &self.tools, &self.principals];
+        let names = || named.into_iter().flatten();
+        let scope = match names().next() {
             None => IncidentScope::All,
-            Some(servers) if servers.is_empty() => {
+            Some(_) if names().all(BTreeSet::is_empty) => {
                 let words = "`servers` is empty: leave it out for all servers";
                 return Err(AdminError::Input(words.to_owned()));
             }
-            Some(servers) => {
-                let read = servers.iter().map(|id| {
-                    id.parse::<ServerId>().map_err(|error| AdminError::Input(error.to_string()))
-                });
-                IncidentScope::Servers(read.collect::<Result<_, _>>()?)
-            }
+            Some(_) => IncidentScope::Parts(StoppedParts {
+                servers: all_of("servers", self.servers.as_ref())?,
+                tools: all_of("tools", self.tools.as_ref())?,
+                principals: self.principals.clone().unwrap_or_default(),
+            }),
         };
         Ok(Incident { level, scope, reason: self.reason })
+    }
+}
+
+fn all_of<T>(member: &str, texts: Option<&BTreeSet<String>>) -> Result<BTreeSet<T>, AdminError>
+where
+    T: FromStr<Err: std::fmt::Display> + Ord,
+{
+    let read = texts.into_iter().flatten().map(|text| text.parse::<T>());
+    let read: Result<_, T::Err> = read.collect();
+    read.map_err(|error| AdminError::Input(format!("`{member}`: {error}")))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReleaseBody {
+    id: String,
+}
+
+impl ReleaseBody {
+    pub(super) fn id(&self) -> Result<QuarantineId, AdminError> {
+        self.id.parse().map_err(|error| AdminError::Input(format!("`id`: {error}")))
     }
 }
 
@@ -171,7 +198,12 @@ mod tests {
         let on = read(r#"{"incident":{"servers":["files"],"reason":"x"}}"#).incident;
         let incident = on.flatten().unwrap().incident().unwrap();
         assert_eq!(incident.level, IncidentLevel::High);
-        for wrong in [r#"{"level":"low"}"#, r#"{"servers":[]}"#, r#"{"servers":["a__b"]}"#] {
+        for wrong in [
+            r#"{"level":"none"}"#,
+            r#"{"servers":[]}"#,
+            r#"{"servers":["a__b"]}"#,
+            r#"{"tools":["write_file"]}"#,
+        ] {
             let wish: IncidentWish = serde_json::from_str(wrong).unwrap();
             assert!(wish.incident().is_err(), "{wrong}");
         }

@@ -1,11 +1,11 @@
 //! Incident mode over the admin API, with the document that `holdpoint incident --json` prints.
 
 use super::AdminVisit;
-use super::body::{IncidentBody, IncidentWish, RevokeBody, read};
+use super::body::{IncidentBody, IncidentWish, ReleaseBody, RevokeBody, read};
 use super::refusal::AdminError;
-use engine::acts::incident::{self, Consent};
+use engine::acts::incident::{self, Consent, IncidentDocument};
 use serde_json::{Value, json};
-use store::{IncidentScope, IncidentState, IncidentStore, Revocation};
+use store::{Incident, IncidentScope, IncidentState, IncidentStore, StoppedTool, Witnessed};
 
 impl AdminVisit {
     pub(super) fn incident(&self) -> Result<Value, AdminError> {
@@ -15,7 +15,7 @@ impl AdminVisit {
 
     /// Declares, changes or ends an incident. What stops less needs a person.
     pub(super) fn set_incident(&self, body: &[u8]) -> Result<Value, AdminError> {
-        let IncidentBody { incident, egress_blocked } = read(body)?;
+        let IncidentBody { incident, egress_blocked, reason } = read(body)?;
         if incident.is_none() && egress_blocked.is_none() {
             let words = "the body has `incident`, `egress_blocked` or both";
             return Err(AdminError::Input(words.to_owned()));
@@ -26,18 +26,54 @@ impl AdminVisit {
         let mut store = self.node.shared.open_store()?;
         match incident {
             None => {}
-            Some(Some(incident)) => {
+            Some(Some(mut incident)) => {
+                self.use_own_names(&mut incident);
                 self.by(|by| incident::begin(&mut store, &incident, consent, by))?;
             }
-            Some(None) => self.by(|by| incident::end(&mut store, consent, by))?,
+            Some(None) => {
+                let reason = reason.unwrap_or_default();
+                self.by(|by| incident::end(&mut store, &reason, consent, by))?;
+            }
         }
         match egress_blocked {
             None => {}
             Some(true) => self.by(|by| incident::block_egress(&mut store, by))?,
             Some(false) => self.by(|by| incident::unblock_egress(&mut store, consent, by))?,
         }
-        self.node.refresh();
+        self.take_over(&store);
         Ok(document(&store.incident()?))
+    }
+
+    /// Lets a session call again that tripped an anomaly rule. That needs a person.
+    pub(super) fn release_quarantine(&self, body: &[u8]) -> Result<Value, AdminError> {
+        let body: ReleaseBody = read(body)?;
+        let id = body.id()?;
+        let consent = if self.is_user() { Consent::Given } else { Consent::NotAsked };
+        let mut store = self.node.shared.open_store()?;
+        self.by(|by| incident::release(&mut store, &id, consent, by))?;
+        self.take_over(&store);
+        Ok(document(&store.incident()?))
+    }
+
+    /// What was decided counts on this node once the answer is sent.
+    fn take_over(&self, store: &Witnessed) {
+        // What cannot be read now is read again with the next look at the store.
+        let _ = self.node.take_keys(store);
+        self.node.refresh();
+    }
+
+    /// A tool that the operator gave another name is stopped under the server's own.
+    fn use_own_names(&self, incident: &mut Incident) {
+        let IncidentScope::Parts(parts) = &mut incident.scope else { return };
+        let own = |named: StoppedTool| {
+            let settings = self.node.server_settings(&named.server);
+            let renamed = settings.as_ref().and_then(|settings| {
+                settings.names.iter().find(|(_, shown)| **shown == named.tool)
+            });
+            let tool = renamed.map(|(own, _)| own.clone());
+            StoppedTool { tool: tool.unwrap_or(named.tool), server: named.server }
+        };
+        parts.tools = std::mem::take(&mut parts.tools).into_iter().map(own).collect();
     }
 
     pub(super) fn revoke(&self, body: &[u8]) -> Result<Value, AdminError> {
@@ -45,36 +81,12 @@ impl AdminVisit {
         let kind = body.kind()?;
         let mut store = self.node.shared.open_store()?;
         self.by(|by| incident::revoke(&mut store, kind, &body.value, by))?;
-        self.node.refresh();
+        self.take_over(&store);
         Ok(document(&store.incident()?))
     }
 }
 
+/// How it stands.
 fn document(state: &IncidentState) -> Value {
-    let incident = state.incident.as_ref().map(|(incident, signed)| {
-        json!({
-            "level": incident.level.as_str(),
-            "servers": match &incident.scope {
-                IncidentScope::All => None,
-                IncidentScope::Servers(servers) => Some(servers),
-            },
-            "reason": incident.reason,
-            "by": signed.by,
-            "at": signed.at,
-        })
-    });
-    let revoked = |revocation: &Revocation| {
-        json!({
-            "kind": revocation.kind.as_str(),
-            "value": revocation.shown_value(),
-            "value_sha256": revocation.value_sha256(),
-            "by": revocation.signed.by,
-            "at": revocation.signed.at,
-        })
-    };
-    json!({
-        "incident": incident,
-        "egress_blocked": state.egress_blocked,
-        "revocations": state.revocations.iter().map(revoked).collect::<Vec<_>>(),
-    })
+    json!(IncidentDocument::of(state))
 }

@@ -4,7 +4,9 @@ use super::access::Access;
 use super::peers::merged;
 use super::refusal::AdminError;
 use super::{AdminInput, AdminVisit};
+use crate::peer::RelayKind;
 use engine::recorder::now;
+use http::Method;
 use ledger::receipt::{Filter, Item, moment, newest};
 use ledger::record::RulingResult;
 use serde_json::{Value, json};
@@ -22,7 +24,10 @@ impl AdminVisit {
     ) -> Result<Value, AdminError> {
         let count = count(input)?;
         let others = self.clone();
-        let (own, others) = tokio::join!(self.own_receipts(access, input), others.peers_receipts());
+        let (own, others) = tokio::join!(
+            self.own_receipts(access, input),
+            others.ask_peers(RelayKind::Receipts, Method::GET)
+        );
         Ok(merged(&own?, others, count))
     }
 

@@ -100,9 +100,8 @@ fn summary(operation: Operation) -> &'static str {
             "Declare, change or end an incident; what stops less needs a user"
         }
         Operation::Revoke => "Revoke what a key, principal, server or session was allowed so far",
-        Operation::ListApprovals => {
-            "The calls on this node that wait for you, with their arguments"
-        }
+        Operation::ReleaseQuarantine => "Let a session call again that tripped an anomaly rule",
+        Operation::ListApprovals => "The calls that wait for you on any node, with their arguments",
         Operation::GrantCall => "Let a call that waits be made, once",
         Operation::RefuseCall => "Refuse a call that waits",
         Operation::ShowPrincipalTools => "What a principal would see, and why",
@@ -120,7 +119,10 @@ fn answer(operation: Operation) -> &'static str {
             "Decided"
         }
         Operation::ListReceipts => "Receipts",
-        Operation::ShowIncident | Operation::SetIncident | Operation::Revoke => "IncidentState",
+        Operation::ShowIncident
+        | Operation::SetIncident
+        | Operation::Revoke
+        | Operation::ReleaseQuarantine => "IncidentState",
         Operation::ListApprovals => "Approvals",
         Operation::GrantCall | Operation::RefuseCall => "DecidedCall",
         Operation::ShowPrincipalTools => "PrincipalTools",
@@ -135,6 +137,7 @@ fn body(operation: Operation) -> Option<&'static str> {
         Operation::Approve => Some("ApproveBody"),
         Operation::SetIncident => Some("IncidentBody"),
         Operation::Revoke => Some("RevokeBody"),
+        Operation::ReleaseQuarantine => Some("ReleaseBody"),
         _ => None,
     }
 }
@@ -175,6 +178,10 @@ fn parameters_of_query(operation: Operation) -> &'static [(&'static str, &'stati
             ("limit", "At most so many; 100 if it is not given, 1000 at most"),
             ("events", "`true`: with people's acts and what happened apart from calls"),
         ],
+        Operation::GrantCall | Operation::RefuseCall => &[(
+            "ticket",
+            "From a link of the webhook; it counts for this decision on this call alone",
+        )],
         Operation::ShowPrincipalTools => &[
             ("issuer", "Who issues its tokens; a key's principal if it is not given"),
             ("server", "Only tools of this server"),

@@ -19,6 +19,7 @@ pub(super) enum Operation {
     ShowIncident,
     SetIncident,
     Revoke,
+    ReleaseQuarantine,
     ListApprovals,
     GrantCall,
     RefuseCall,
@@ -41,7 +42,7 @@ pub(super) enum Reach {
 }
 
 impl Operation {
-    pub(super) const ALL: [Operation; 17] = [
+    pub(super) const ALL: [Operation; 18] = [
         Operation::ListServers,
         Operation::ShowServer,
         Operation::Approve,
@@ -52,6 +53,7 @@ impl Operation {
         Operation::ShowIncident,
         Operation::SetIncident,
         Operation::Revoke,
+        Operation::ReleaseQuarantine,
         Operation::ListApprovals,
         Operation::GrantCall,
         Operation::RefuseCall,
@@ -78,7 +80,8 @@ impl Operation {
             | Operation::Recheck
             | Operation::GrantCall
             | Operation::RefuseCall
-            | Operation::Revoke => "post",
+            | Operation::Revoke
+            | Operation::ReleaseQuarantine => "post",
             Operation::SetIncident => "put",
         }
     }
@@ -103,6 +106,7 @@ impl Operation {
             Operation::ListReceipts => "/receipts",
             Operation::ShowIncident | Operation::SetIncident => "/incident",
             Operation::Revoke => "/incident/revoke",
+            Operation::ReleaseQuarantine => "/incident/release",
             Operation::ListApprovals => "/approvals",
             Operation::GrantCall => "/approvals/{id}/grant",
             Operation::RefuseCall => "/approvals/{id}/refuse",
@@ -126,6 +130,7 @@ impl Operation {
             Operation::ShowIncident => "showIncident",
             Operation::SetIncident => "setIncident",
             Operation::Revoke => "revoke",
+            Operation::ReleaseQuarantine => "releaseQuarantine",
             Operation::ListApprovals => "listApprovals",
             Operation::GrantCall => "grantCall",
             Operation::RefuseCall => "refuseCall",
@@ -150,7 +155,10 @@ impl Operation {
             Operation::ListApprovals | Operation::GrantCall | Operation::RefuseCall => {
                 AdminAction::Grant
             }
-            Operation::Recheck | Operation::SetIncident | Operation::Revoke => AdminAction::Operate,
+            Operation::Recheck
+            | Operation::SetIncident
+            | Operation::Revoke
+            | Operation::ReleaseQuarantine => AdminAction::Operate,
         }
     }
 
@@ -171,6 +179,7 @@ impl Operation {
             Operation::ShowIncident
             | Operation::SetIncident
             | Operation::Revoke
+            | Operation::ReleaseQuarantine
             | Operation::ShowPrincipalTools
             | Operation::ShowStats => Reach::Gateway,
         }

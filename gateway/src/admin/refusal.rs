@@ -42,6 +42,8 @@ pub(super) enum AdminError {
     Ledger(#[from] std::io::Error),
     #[error("the server could not be started or reached: {0}")]
     Unreached(String),
+    #[error("another node refused it")]
+    Elsewhere { status: StatusCode, document: Value },
     #[error("the request failed inside the gateway")]
     Internal,
 }
@@ -62,6 +64,9 @@ impl AdminError {
     }
 
     pub(super) fn document(&self) -> Value {
+        if let AdminError::Elsewhere { document, .. } = self {
+            return document.clone();
+        }
         json!({"error": {"reason": self.verdict().1, "message": self.to_string()}})
     }
 
@@ -86,6 +91,7 @@ impl AdminError {
             AdminError::Observation(_) => (StatusCode::CONFLICT, "surface_unreadable"),
             AdminError::Unreached(_) => (StatusCode::BAD_GATEWAY, "upstream_unreachable"),
             AdminError::Ledger(_) => (StatusCode::SERVICE_UNAVAILABLE, "ledger_unavailable"),
+            AdminError::Elsewhere { status, .. } => (*status, "conflict"),
             AdminError::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         }
     }
@@ -109,9 +115,10 @@ fn of_act(error: &ActError) -> (StatusCode, &'static str) {
         ActError::Unpinned { .. } | ActError::OnlyPin { .. } => (conflict, "conflict"),
         // Only a person may stop less than is stopped.
         ActError::NeedsConsent => (StatusCode::FORBIDDEN, "forbidden"),
-        ActError::Nameless(_) | ActError::NotAServerId(_) => {
+        ActError::Nameless(_) | ActError::NotAServerId(_) | ActError::NoReason => {
             (StatusCode::BAD_REQUEST, "bad_request")
         }
+        ActError::NotQuarantined(_) => (StatusCode::NOT_FOUND, "not_quarantined"),
         ActError::Receipts(_) => (StatusCode::SERVICE_UNAVAILABLE, "ledger_unavailable"),
         ActError::Store(error) => of_store(error),
         ActError::Observation(_) => (conflict, "surface_unreadable"),

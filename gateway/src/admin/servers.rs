@@ -73,8 +73,9 @@ impl AdminVisit {
         let store = self.node.shared.open_store()?;
         let settings = &self.node.shared.settings();
         let permitted = settings.servers.values().filter(|server| access.has(&server.id));
-        let servers: Result<Vec<Value>, _> =
-            permitted.map(|server| inventory_of(server, &store)).collect();
+        let servers: Result<Vec<Value>, _> = permitted
+            .map(|server| inventory_of(server, &store, self.node.shared.home.path()))
+            .collect();
         Ok(json!({"servers": servers?}))
     }
 

@@ -77,6 +77,7 @@ impl Node {
                 .read(|name| std::env::var(name).ok())
                 .map_err(|problem| StartError::Peers(problem.to_string()))?,
         };
+        let _ = cluster.address.set(address.clone());
         let registry = self.shared.open_registry()?;
         registry.join(cluster.id(), &address, now())?;
         cluster.take_in(&registry.beat(cluster.id())?);

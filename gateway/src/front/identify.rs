@@ -57,7 +57,7 @@ impl Node {
     }
 
     /// Where a request came from. A proxy that ends TLS says it, in the last place of `X-Forwarded-For`, which is its own.
-    fn source(&self, parts: &Parts) -> Option<IpAddr> {
+    pub(crate) fn source(&self, parts: &Parts) -> Option<IpAddr> {
         let peer = parts.extensions.get::<Arc<Peer>>().map(|peer| peer.address);
         match &self.shared.settings().front.transport {
             Transport::TerminatedBy(_) => {
@@ -133,6 +133,7 @@ impl Node {
             resource,
             &settings.front.public_url,
             &settings.auth.issuers,
+            settings.oauth_proxy.is_some(),
         );
         reply::json(StatusCode::OK, [Bytes::from(document.to_string())])
     }

@@ -41,6 +41,10 @@ pub enum Proof {
         key_id: String,
         key_fingerprint: [u8; 32],
     },
+    /// A token of the gateway's own, which descends from this sign-in.
+    Minted {
+        family: String,
+    },
     Certificate,
 }
 

@@ -32,13 +32,17 @@ impl Resource<'_> {
     }
 }
 
-/// The metadata of a resource, where the issuers of its tokens are named.
+/// The metadata of a resource, where the issuers of its tokens are named: first the gateway itself, where it is one.
 pub fn protected_resource_metadata(
     resource: Resource<'_>,
     public_url: &WebOrigin,
     issuers: &[IssuerSettings],
+    issues_tokens: bool,
 ) -> serde_json::Value {
-    let servers: Vec<&str> = issuers.iter().map(|issuer| issuer.issuer.as_str()).collect();
+    // Its own tokens open no admin API.
+    let own = (issues_tokens && resource != Resource::Admin).then_some(public_url.as_str());
+    let servers: Vec<&str> =
+        own.into_iter().chain(issuers.iter().map(|issuer| issuer.issuer.as_str())).collect();
     json!({
         "resource": resource.url(public_url),
         "authorization_servers": servers,

@@ -45,6 +45,11 @@ impl RevokedCallers {
         named.iter().filter_map(|name| self.principals.get(*name)).max().copied()
     }
 
+    /// Whether any key was revoked.
+    pub(super) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// When a key was last revoked, by itself or by its id.
     pub(super) fn key(&self, credential: CredentialHash, id: &str) -> Option<Timestamp> {
         if self.keys.is_empty() {

@@ -96,7 +96,10 @@ impl KeyRing {
     /// Takes over what the store has. If it was changed by another program, no key counts. If it does not answer, the keys
     /// that were read before do: for how long calls go on without the store is the lease's to say.
     pub(super) fn reload(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let keys = store.sealed_api_keys();
+        self.take_over(store.sealed_api_keys())
+    }
+
+    fn take_over(&self, keys: Result<Vec<ApiKey>, StoreError>) -> Result<(), StoreError> {
         let known = match &keys {
             Ok(keys) => keys.iter().map(|key| (key.key.hash.0, KnownKey::new(key))).collect(),
             Err(error) if error.is_unreachable() => return keys.map(drop),
@@ -197,5 +200,45 @@ impl KnownKey {
             last_used: *last_used,
             caller: Caller::new(identity),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::{ActorType as KeyActor, NewApiKey, Signed};
+
+    #[test]
+    fn keys_count_while_the_store_does_not_answer_and_not_after_another_program_changed_it() {
+        let (ring, key) = (KeyRing::default(), StaticKey::generate(false).unwrap());
+        let at = Timestamp(1_800_000_000_000);
+        let known = ApiKey {
+            key: NewApiKey {
+                id: "k1".parse().unwrap(),
+                hash: key.hash(),
+                sub: "ada".to_owned(),
+                actor_type: KeyActor::Agent,
+                org: None,
+                groups: Vec::new(),
+                clearance: None,
+                admin: false,
+                expires_at: None,
+            },
+            created: Signed { by: "bob".to_owned(), at },
+            revoked: None,
+            last_used: None,
+        };
+        let counts = || ring.check(CredentialHash(key.hash().0), false, at).is_ok();
+        ring.take_over(Ok(vec![known])).unwrap();
+        assert!(counts());
+        // The connection was lost while the keys were read.
+        let lost = StoreError::Unreachable { place: "db".to_owned(), reason: "lost".to_owned() };
+        for away in [lost, StoreError::LeaseOver] {
+            assert!(ring.take_over(Err(away)).is_err());
+            assert!(counts(), "for how long is the lease's to say");
+        }
+        let changed = StoreError::OlderStore { reason: "put back".to_owned() };
+        assert!(ring.take_over(Err(changed)).is_err());
+        assert!(!counts());
     }
 }

@@ -91,10 +91,11 @@ async fn two_authorization_headers_are_a_bad_request() {
 #[test]
 fn the_metadata_names_the_exact_resource_and_its_issuers() {
     let resource = Resource::Mcp { path: "/servers/files/mcp" };
-    let document = protected_resource_metadata(resource, &public_url(), &[idp::settings("a")]);
+    let document =
+        protected_resource_metadata(resource, &public_url(), &[idp::settings("a")], false);
     assert_eq!(document["resource"], "https://mcp.example.com/servers/files/mcp");
     assert_eq!(document["authorization_servers"][0], "https://a.example.com");
-    let admin = protected_resource_metadata(Resource::Admin, &public_url(), &[]);
+    let admin = protected_resource_metadata(Resource::Admin, &public_url(), &[], true);
     assert_eq!(admin["resource"], "https://mcp.example.com/admin");
 }
 

@@ -181,6 +181,11 @@ impl Claims<'_> {
         Ok(vec![self.text("aud")?.ok_or(TokenFault::WrongType("aud"))?.into_owned()])
     }
 
+    /// A claim that is compared or shown, if it is a text of a usual length.
+    pub(super) fn plain(&self, name: &'static str) -> Option<String> {
+        self.text(name).ok().flatten().map(Cow::into_owned)
+    }
+
     fn named(&self, name: Option<&str>, kind: &'static str) -> Result<Option<String>, TokenFault> {
         let Some(name) = name else { return Ok(None) };
         let Some(node) = self.document.root().get(name) else { return Ok(None) };

@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::presented::Presented;
 use crate::reply::{self, Reply};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
+use crate::sign_in::as_elicitation;
 use engine::credentials::Unavailable;
 use engine::decide::Denial;
 use engine::reason::ReasonCode;
@@ -49,7 +50,7 @@ impl Node {
                     Ok(Some(credential)) => credential,
                     Ok(None) => return Ok(None),
                     Err(unavailable) => {
-                        return Err(self.refuse_unavailable(server, unlinked, &unavailable));
+                        return Err(self.refuse_unavailable(visit, server, unlinked, &unavailable));
                     }
                 }
             }
@@ -63,16 +64,30 @@ impl Node {
 
     pub(super) fn refuse_unavailable(
         &self,
+        visit: &Visit,
         server: &GatewayServer,
         unlinked: &Unlinked<'_>,
         why: &Unavailable,
     ) -> Box<Reply> {
-        self.remark(&format!("`{}`: no credential for a caller: {why}", server.id()));
+        let is_asked = matches!(why, Unavailable::SignInNeeded);
+        if !why.needs_person() {
+            self.remark(&format!("`{}`: no credential for a caller: {why}", server.id()));
+        }
         if why.is_passthrough() {
             return refuse_passthrough(server, unlinked);
         }
-        let denial = Denial::new(ReasonCode::CredentialUnavailable, why.words());
-        answer(server.engine.deny_unlinked(unlinked, denial))
+        let sign_in = is_asked.then(|| self.sign_in_link(visit, server)).flatten();
+        let words = match (is_asked, &sign_in) {
+            (true, None) => Unavailable::NoPerson.words(),
+            (_, _) => why.words(),
+        };
+        let denial = Denial::new(ReasonCode::CredentialUnavailable, words);
+        let Some(link) = sign_in else {
+            return answer(server.engine.deny_unlinked(unlinked, denial));
+        };
+        let denial = Denial { sign_in: Some(link.as_str().into()), ..denial };
+        let refusal = server.engine.deny_unlinked(unlinked, denial);
+        answer(as_elicitation(refusal, visit, server.id().as_str(), &link))
     }
 
     /// The caller's link to a server. If the server refuses the greeting's credential, that is renewed once.

@@ -1,27 +1,22 @@
 //! Requests that go on to a server.
 
-use super::resume::Carried;
+use super::carry::Showing;
 use super::rewrite::{Own, rewritten};
-use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
-use super::tasks::{NOT_THE_TASK, TaskPart, asks_for_task, made_task, may_make_task};
-use super::{
-    Asked, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Visit, decode_header, with_result_type,
-};
-use crate::asking::AskedFor;
+use super::rounds::Rounds;
+use super::tasks::{TaskPart, asks_for_task, may_make_task};
+use super::{Asked, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Visit, decode_header};
 use crate::call_slots::{CallSlot, SlotLimits};
 use crate::catalog::{Catalog, CatalogServer, Scope};
 use crate::frame::{self, Edits, member};
 use crate::greeting::Era;
-use crate::link::{Ending, Given, Link, LinkRequest, Surroundings};
+use crate::link::{Ending, LinkRequest, Surroundings};
 use crate::node::Node;
-use crate::pending::Answer;
 use crate::presented::Presented;
 use crate::reply::{self, Reply};
 use crate::request_state::{self, StateBinding};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
 use crate::task_id::{MAX_TASK_ARGUMENTS_BYTES, TaskTicket};
-use crate::task_names::{TASKS_EXTENSION, related_task};
-use bytes::Bytes;
+use crate::task_names::{TASKS_EXTENSION, related_task_in};
 use contract::json::Document;
 use contract::surface::{EntryId, EntryType, ListKind};
 use engine::call::{Call, Method, Subject, Target};
@@ -36,7 +31,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use unicode_normalization::UnicodeNormalization;
-use wire::envelope::{Envelope, Kind, Outcome, Scanned, members, scan};
+use wire::envelope::members;
 use wire::remote::MirroredParameters;
 
 /// The headers by which a trace goes on.
@@ -56,10 +51,46 @@ struct Destination<'c> {
     subject: Option<EntryId>,
 }
 
+/// A request whose server is known.
+#[derive(Clone, Copy)]
+struct Onward<'a> {
+    asked: Asked<'a>,
+    known: &'a CatalogServer,
+    /// The server's own name for the tool or prompt.
+    name: Option<&'a str>,
+    unlinked: &'a Unlinked<'a>,
+    /// A client of the older era asks for a task in place of the result.
+    wants_task: bool,
+}
+
+impl<'a> Onward<'a> {
+    fn server(&self) -> &'a Arc<GatewayServer> {
+        &self.known.server
+    }
+}
+
+/// What the stateless era binds a request to.
+struct CheckedState {
+    /// What the answer's `requestState` is bound to.
+    binding: Option<StateBinding>,
+    /// The server's own state that the request came with, as raw JSON.
+    state: Option<Vec<u8>>,
+}
+
+/// What a request takes along on its link.
+struct Luggage {
+    key: LinkKey,
+    slot: CallSlot,
+    presented: Option<Presented>,
+    binding: Option<StateBinding>,
+    /// The server's own `requestState`, as raw JSON.
+    state: Option<Vec<u8>>,
+}
+
 impl Node {
     pub(super) async fn forward(
         self: &Arc<Self>,
-        visit: Visit,
+        visit: Box<Visit>,
         asked: Asked<'_>,
         catalog: &Catalog,
     ) -> Reply {
@@ -75,16 +106,15 @@ impl Node {
         else {
             return self.refuse_unknown(&visit, asked);
         };
-        let server = known.server.clone();
         let unobserved;
         let situation: &Situation = match &known.situation {
             Some(situation) => situation,
             None => {
-                unobserved = self.unobserved(&server);
+                unobserved = Box::new(self.unobserved(&known.server));
                 &unobserved
             }
         };
-        let mut call = asked.call();
+        let mut call = visit.call(asked);
         if let (Some(target), Some(name)) = (&mut call.target, &name) {
             *target = Target { key: name, ..*target };
         }
@@ -100,27 +130,95 @@ impl Node {
             begun: visit.begun,
         };
         let wants_task = visit.era == Era::Sessions && asks_for_task(asked);
+        let name = name.as_deref();
+        let onward = Onward { asked, known, name, unlinked: &unlinked, wants_task };
+        match self.dispatch(&visit, onward).await {
+            Ok((request, showing, rounds)) => {
+                self.carry(visit, asked.id.into(), request, showing, rounds).await
+            }
+            Err(answer) => *answer,
+        }
+    }
+
+    /// Sends a request to its server, over a link that is open or opened for it. Returns what carries it to its answer, or
+    /// the answer to a request that is not sent.
+    async fn dispatch(
+        self: &Arc<Self>,
+        visit: &Visit,
+        onward: Onward<'_>,
+    ) -> Result<(LinkRequest, Showing, Option<Rounds>), Box<Reply>> {
+        let Onward { asked, unlinked, wants_task, .. } = onward;
+        let server = onward.server();
         if wants_task && !may_make_task(asked) {
             let words = format!(
                 "a call that is made as a task has at most {MAX_TASK_ARGUMENTS_BYTES} bytes of arguments"
             );
-            return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, &words);
+            let refusal = self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, &words);
+            return Err(Box::new(refusal));
         }
-        if let Some(answered) = self.answer_elsewhere(&visit, asked, &server, &unlinked).await {
-            return answered;
+        if self.cluster.is_some() {
+            let elsewhere = Box::pin(self.answer_elsewhere(visit, asked, server, unlinked));
+            if let Some(answered) = elsewhere.await {
+                return Err(Box::new(answered));
+            }
         }
-        let key = self.link_key(&visit, &server);
+        self.sign_in_first(visit, onward).await?;
+        let key = self.link_key(visit, server);
         let open = server.open_link_of(&key);
-        let given = asked.params().and_then(|params| member(params.raw, "requestState"));
+        let CheckedState { binding, state } = self.check_unsent(visit, onward, open.is_some())?;
+        let slot = self.call_slot(visit, server, unlinked)?;
+        let mut presented = self.present(visit, asked, server, unlinked).await?;
+        let ready = match open {
+            Some(ready) => ready,
+            // Boxed: what is rare must not make the future of every call larger.
+            None => Box::pin(self.start(visit, server, &key, unlinked, &mut presented)).await?,
+        };
+        if wants_task && !(ready.era == Era::Sessions && ready.has_tasks) {
+            return Err(Box::new(self.refuse_method(visit, asked)));
+        }
+        if (visit.era, ready.era) == (Era::Sessions, Era::Stateless)
+            && matches!(asked.method, "resources/subscribe" | "resources/unsubscribe")
+        {
+            let answer = Box::pin(self.answer_subscribe(visit.clone(), asked, server, key));
+            return Err(Box::new(answer.await));
+        }
+        let luggage = Luggage { key, slot, presented, binding, state };
+        self.dispatch_on(visit, onward, &ready, luggage)
+    }
+
+    /// Refuses a call to a server whose tools are not known yet, because each caller has to sign in to it first. No policy can name its
+    /// tools before that.
+    async fn sign_in_first(&self, visit: &Visit, onward: Onward<'_>) -> Result<(), Box<Reply>> {
+        let server = onward.server();
+        let is_unseen = onward.known.situation.is_none() && server.broker.is_per_person();
+        if !is_unseen || !self.shared.authorizer.could_use(&visit.caller, server.id()) {
+            return Ok(());
+        }
+        match Box::pin(server.broker.obtain(&visit.inbound)).await {
+            Ok(_) => Ok(()),
+            Err(why) => Err(self.refuse_unavailable(visit, server, onward.unlinked, &why)),
+        }
+    }
+
+    /// Checks what has to be right before a link is opened or used.
+    fn check_unsent(
+        &self,
+        visit: &Visit,
+        Onward { asked, known, unlinked, .. }: Onward<'_>,
+        has_link: bool,
+    ) -> Result<CheckedState, Box<Reply>> {
+        let server = &known.server;
+        let given = asked.params().and_then(|params| params.request_state);
+        let needs_binding = given.is_some() || visit.era == Era::Stateless;
         // INVARIANT: a caller that may not make the call has nothing started for it, and learns nothing about the call's
         // arguments. On an open link the session decides, before anything else is looked at.
-        if (open.is_none() || given.is_some() || visit.era == Era::Stateless)
-            && let Some(refusal) = server.engine.refuse_unpermitted(&unlinked)
+        if (!has_link || needs_binding)
+            && let Some(refusal) = server.engine.refuse_unpermitted(unlinked)
         {
-            return reply::json(StatusCode::OK, [refusal.into()]);
+            return Err(Box::new(reply::json(StatusCode::OK, [refusal.into()])));
         }
         // Only the stateless era has such states; making one reads all arguments.
-        let binding = (given.is_some() || visit.era == Era::Stateless).then(|| {
+        let binding = needs_binding.then(|| {
             StateBinding::of(
                 &visit.principal_id,
                 server.id(),
@@ -129,66 +227,45 @@ impl Node {
                 unlinked.call.arguments,
             )
         });
-        let state = given.zip(binding.as_ref());
-        let revoked =
-            state.and_then(|_| self.authenticator().revoked().principal(visit.caller.identity()));
-        let state = state.map(|(given, binding)| {
+        let state = given.zip(binding.as_ref()).map(|(given, binding)| {
+            let revoked = self.authenticator().revoked().principal(visit.caller.identity());
             request_state::open(&self.shared.sealer, binding, given, revoked)
         });
         let Ok(state) = state.transpose() else {
             let words = "`requestState` was not given for this request, or too long ago";
-            return self.refuse(&visit, asked, StatusCode::OK, INVALID_PARAMS, words);
+            let refusal = self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, words);
+            return Err(Box::new(refusal));
         };
         if visit.era == Era::Stateless
-            && let Some(refusal) = self.check_parameters(&visit, asked, known, &unlinked)
+            && let Some(refusal) = self.check_parameters(visit, asked, known, unlinked)
         {
-            return refusal;
+            return Err(Box::new(refusal));
         }
-        let slot = match self.call_slot(&visit, &server, &unlinked) {
-            Ok(slot) => slot,
-            Err(refusal) => return *refusal,
-        };
-        let mut presented = match self.present(&visit, asked, &server, &unlinked).await {
-            Ok(presented) => presented,
-            Err(refusal) => return *refusal,
-        };
-        let ready = match open {
-            Some(ready) => ready,
-            // Boxed: what is rare must not make the future of every call larger.
-            None => {
-                match Box::pin(self.start(&visit, &server, &key, &unlinked, &mut presented)).await {
-                    Ok(ready) => ready,
-                    Err(refusal) => return *refusal,
+        Ok(CheckedState { binding, state })
+    }
+
+    /// Hands a request to its link, which decides on it and sends it. Returns what carries it to its answer.
+    fn dispatch_on(
+        &self,
+        visit: &Visit,
+        onward: Onward<'_>,
+        ready: &ReadyLink,
+        Luggage { key, slot, presented, binding, state }: Luggage,
+    ) -> Result<(LinkRequest, Showing, Option<Rounds>), Box<Reply>> {
+        let Onward { asked, name, .. } = onward;
+        let (server, era) = (onward.server(), ready.era);
+        let related = asked.meta().and_then(related_task_in);
+        let related = match related {
+            Some(raw) => match self.own_task(visit, server, raw) {
+                Some(own) => Some((raw, own)),
+                None => {
+                    let refusal = self.refuse_task(visit, asked, ReasonCode::UnknownTool);
+                    return Err(Box::new(refusal));
                 }
-            }
+            },
+            None => None,
         };
-        let era = ready.era;
-        if wants_task && !(era == Era::Sessions && ready.has_tasks) {
-            return self.refuse_method(&visit, asked);
-        }
-        if (visit.era, era) == (Era::Sessions, Era::Stateless)
-            && matches!(asked.method, "resources/subscribe" | "resources/unsubscribe")
-        {
-            return self.answer_subscribe(visit, asked, &server, key).await;
-        }
-        let related = asked.params().and_then(|params| related_task(params.raw));
-        let related = related.map(|raw| self.own_task(&visit, &server, raw).map(|own| (raw, own)));
-        if matches!(related, Some(None)) {
-            return self.refuse_task(&visit, asked, ReasonCode::UnknownTool);
-        }
-        let task = if wants_task || (visit.takes_tasks && asked.method == "tools/call") {
-            let tool = unlinked.call.target.map(|target| target.key.to_owned());
-            TaskPart::Makes(Box::new(TaskTicket {
-                server: server.id().clone(),
-                era,
-                tool: tool.unwrap_or_default(),
-                arguments: unlinked.call.arguments.map(<[u8]>::to_vec),
-                capabilities: key.capabilities.to_vec(),
-                task: String::new(),
-            }))
-        } else {
-            TaskPart::Nothing
-        };
+        let task = task_part(visit, onward, era, &key);
         let token = progress_token(asked);
         let ending = match visit.era {
             Era::Sessions => Ending::RunsOn,
@@ -200,11 +277,9 @@ impl Node {
             Some(session) if era == Era::Stateless => self.sessions.level(session.number),
             Some(_) | None => None,
         };
-        let surroundings = self.surroundings(&visit, &server, presented);
+        let surroundings = self.surroundings(visit, server, presented);
         let mut request = ready.link.ask_in(&surroundings, token, ending, |number| {
-            let related = related.flatten();
-            let (name, state, level) = (name.as_deref(), state.as_deref(), level.as_deref());
-            let own = Own { name, state, related, level };
+            let own = Own { name, state: state.as_deref(), related, level: level.as_deref() };
             let frame = rewritten(asked, own, number, token, (era, &key.capabilities));
             sent = may_ask.then(|| frame.clone());
             frame
@@ -212,8 +287,7 @@ impl Node {
         request.take_slot(Some(slot));
         let presented = surroundings.presented;
         let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token).presenting(presented));
-        let showing = Showing { binding, task };
-        self.carry(visit, asked.id.into(), request, showing, rounds).await
+        Ok((request, Showing { binding, task }, rounds))
     }
 
     /// What of a client's HTTP request goes on to a server, and what the server is shown.
@@ -228,6 +302,7 @@ impl Node {
             headers: forwarded(&visit.forwardable, server),
             subject: None,
             presented,
+            session: visit.session.as_ref().map(|session| session.number),
         }
     }
 
@@ -307,10 +382,10 @@ impl Node {
         match tokio::time::timeout(START_PATIENCE, opening).await {
             Ok(Ok(ready)) => Ok(ready),
             Ok(Err(error)) if error.is_credential_refused() => {
-                Err(self.refuse_unavailable(server, unlinked, &Unavailable::Refused))
+                Err(self.refuse_unavailable(visit, server, unlinked, &Unavailable::Refused))
             }
             Ok(Err(LinkError::NoSecret(why))) => {
-                Err(self.refuse_unavailable(server, unlinked, &why))
+                Err(self.refuse_unavailable(visit, server, unlinked, &why))
             }
             Ok(Err(error)) => Err(Box::new(self.refuse_unreached(server, unlinked, &error))),
             Err(_) => {
@@ -320,162 +395,9 @@ impl Node {
         }
     }
 
-    /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
-    pub(super) async fn carry(
-        self: &Arc<Self>,
-        visit: Visit,
-        id: Vec<u8>,
-        mut request: LinkRequest,
-        showing: Showing,
-        mut rounds: Option<Rounds>,
-    ) -> Reply {
-        let session = visit.session.as_ref().map(|session| session.number);
-        // Where neither end is of the stateless era, no answer asks for anything.
-        let may_ask = showing.binding.is_some() || rounds.is_some();
-        let guard = self.in_flight(&visit, &id);
-        let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
-        let over = tokio::time::sleep(limit);
-        tokio::pin!(over);
-        let first = loop {
-            let given = tokio::select! {
-                given = request.next() => given,
-                () = &mut over => {
-                    request.cancel();
-                    return timed_out(&id);
-                }
-                () = guard.cancelled() => {
-                    request.cancel();
-                    return cancelled(&id);
-                }
-            };
-            match given {
-                Given::Answer(answer)
-                    if may_ask && asks_unoffered(request.link(), answer.bytes()) =>
-                {
-                    let refusal = frame::error(&id, -32603, UNOFFERED);
-                    return reply::json(StatusCode::OK, [refusal.into()]);
-                }
-                Given::Answer(answer)
-                    if rounds.is_some()
-                        && session.is_some()
-                        && input_required(answer.bytes()).is_some() =>
-                {
-                    break Given::Answer(answer);
-                }
-                Given::Answer(answer) => {
-                    let status = status_of(&answer, visit.era);
-                    let shown = self.shown(&visit, request.link(), &answer, &id, &showing);
-                    return reply::json(status, shown);
-                }
-                Given::Message(message) if visit.hears(&message) => {
-                    break Given::Message(message);
-                }
-                Given::Resumable { retry } => {
-                    let replay = self.replay_of(&visit, retry).filter(|_| rounds.is_none());
-                    if let Some(replay) = replay {
-                        let (in_flight, deadline) = (guard, over.deadline());
-                        let carried = Carried { visit, id, request, showing, in_flight, deadline };
-                        return self.carry_resumable(carried, &replay);
-                    }
-                }
-                Given::Paused => {}
-                // A client that takes no stream cannot be asked either.
-                Given::Message(message) => {
-                    self.questions.pass(None, request.link(), &message);
-                }
-            }
-        };
-        let node = self.clone();
-        let (sender, receiver) = tokio::sync::mpsc::channel(16);
-        let over = tokio::time::sleep_until(over.deadline());
-        tokio::spawn(async move {
-            tokio::pin!(over);
-            let mut asked_for = AskedFor::new(node.clone(), session);
-            let mut given = Some(first);
-            loop {
-                let next = match given.take() {
-                    Some(given) => Some(given),
-                    None => tokio::select! {
-                        given = request.next() => Some(given),
-                        () = tokio::time::sleep(super::subscribe::KEEP_ALIVE_PAUSE) => None,
-                        () = sender.closed() => return,
-                        () = guard.cancelled() => return request.cancel(),
-                        () = &mut over => {
-                            request.cancel();
-                            let late = frame::error(&id, -32011, TOOK_TOO_LONG);
-                            let _ = sender.try_send(reply::event(&[&late]));
-                            return;
-                        }
-                    },
-                };
-                let event = match next {
-                    None => reply::KEEP_ALIVE,
-                    Some(Given::Message(message)) if !visit.hears(&message) => continue,
-                    Some(Given::Resumable { .. } | Given::Paused) => continue,
-                    Some(Given::Message(message)) => {
-                        match asked_for.pass(request.link(), &message) {
-                            Some(message) => reply::event(&[&message]),
-                            None => continue,
-                        }
-                    }
-                    Some(Given::Answer(answer)) => {
-                        let asks = may_ask && input_required(answer.bytes()).is_some();
-                        let event = match (&mut rounds, session) {
-                            _ if asks && asks_unoffered(request.link(), answer.bytes()) => {
-                                reply::event(&[&frame::error(&id, -32603, UNOFFERED)])
-                            }
-                            (Some(rounds), Some(session)) if asks => {
-                                // A question ends with the request that it belongs to.
-                                let next = tokio::select! {
-                                    next = node.next_round(rounds, &answer, session, &sender) => next,
-                                    () = guard.cancelled() => return,
-                                    () = sender.closed() => return,
-                                    () = &mut over => Err(TOOK_TOO_LONG),
-                                };
-                                match next {
-                                    Ok(mut next) => {
-                                        request.give_slot(&mut next);
-                                        request = next;
-                                        continue;
-                                    }
-                                    Err(words) => {
-                                        reply::event(&[&frame::error(&id, -32603, words)])
-                                    }
-                                }
-                            }
-                            _ => {
-                                let parts =
-                                    node.shown(&visit, request.link(), &answer, &id, &showing);
-                                let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
-                                reply::event(&parts)
-                            }
-                        };
-                        tokio::select! {
-                            _ = sender.send(event) => {}
-                            () = &mut over => {}
-                        }
-                        return;
-                    }
-                };
-                // A client that does not read keeps nothing for longer than a call may take.
-                let is_sent = tokio::select! {
-                    sent = sender.send(event) => sent.is_ok(),
-                    () = &mut over => {
-                        request.cancel();
-                        false
-                    }
-                };
-                if !is_sent {
-                    return;
-                }
-            }
-        });
-        reply::events(receiver)
-    }
-
     fn destination<'c>(
         &self,
-        visit: &'c Visit,
+        visit: &Visit,
         asked: Asked<'_>,
         catalog: &'c Catalog,
     ) -> Option<Destination<'c>> {
@@ -512,13 +434,13 @@ impl Node {
 
     /// Refuses what no server has. What a caller may not use is answered in exactly the same way by the engine.
     fn refuse_unknown(&self, visit: &Visit, asked: Asked<'_>) -> Reply {
-        let call = asked.call();
-        let call = Call { kind: Method::of(asked.method), ..call };
+        let call = Call { kind: Method::of(asked.method), ..visit.call(asked) };
+        let situation = self.own_situation();
         let unlinked = Unlinked {
             call,
             id: asked.id,
             principal: &visit.principal,
-            situation: &self.own_situation,
+            situation: &situation,
             trace_id: visit.trace_id.as_deref(),
             begun: visit.begun,
         };
@@ -535,52 +457,6 @@ impl Node {
         let words = "○ holdpoint — the server could not be reached or started";
         let refusal = server.engine.refuse_unreached(unlinked, words);
         reply::json(StatusCode::OK, [refusal.into()])
-    }
-
-    /// An answer as the client gets it: under the client's own id, and with what its era needs.
-    pub(super) fn shown(
-        &self,
-        visit: &Visit,
-        link: &Link,
-        answer: &Answer,
-        id: &[u8],
-        Showing { binding, task }: &Showing,
-    ) -> Vec<Bytes> {
-        let has_task = !matches!(task, TaskPart::Nothing);
-        let binding = binding.as_ref().filter(|_| visit.era == Era::Stateless);
-        if binding.is_none() && !has_task {
-            return answer.with_id(id).into();
-        }
-        let Ok(Scanned::Message(Envelope {
-            kind: Kind::Response { outcome: Outcome::Result(result), .. },
-            ..
-        })) = scan(answer.bytes())
-        else {
-            return answer.with_id(id).into();
-        };
-        let whose = (&visit.principal_id, visit.era);
-        match self.shown_task(link, result, task, whose) {
-            Some(Ok(result)) => return answered(id, result.into()),
-            Some(Err(words)) => return vec![frame::error(id, -32603, words).into()],
-            None => {}
-        }
-        let Some(binding) = binding else { return answer.with_id(id).into() };
-        if made_task(result, visit.era).is_some() {
-            return vec![frame::error(id, -32603, NOT_THE_TASK).into()];
-        }
-        let sealed = request_state::seal(&self.shared.sealer, binding, result);
-        let has_type = member(result, "resultType").is_some();
-        let is_read = member(result, "contents").is_some();
-        if sealed.is_none() && has_type && !is_read {
-            return answer.with_id(id).into();
-        }
-        let result = sealed.as_deref().unwrap_or(result);
-        let mut result =
-            if has_type { Bytes::copy_from_slice(result) } else { with_result_type(result) };
-        if is_read {
-            result = private(&result);
-        }
-        answered(id, result)
     }
 
     /// Whether the headers that a tool's definition asks for say what the arguments say.
@@ -648,22 +524,27 @@ impl Node {
     }
 }
 
-/// What the answer to a request is made of before the client gets it.
-#[derive(Debug, Default)]
-pub(super) struct Showing {
-    /// What a `requestState` in it is bound to.
-    pub(super) binding: Option<StateBinding>,
-    pub(super) task: TaskPart,
+/// What a task that the request may make is known by afterwards.
+fn task_part(visit: &Visit, onward: Onward<'_>, era: Era, key: &LinkKey) -> TaskPart {
+    let Onward { asked, unlinked, wants_task, .. } = onward;
+    let may_be_task = visit.takes_tasks && asked.method == "tools/call";
+    if !wants_task && !may_be_task {
+        return TaskPart::Nothing;
+    }
+    let tool = unlinked.call.target.map(|target| target.key.to_owned());
+    TaskPart::Makes(Box::new(TaskTicket {
+        server: onward.server().id().clone(),
+        era,
+        tool: tool.unwrap_or_default(),
+        arguments: unlinked.call.arguments.map(<[u8]>::to_vec),
+        capabilities: key.capabilities.to_vec(),
+        task: String::new(),
+    }))
 }
 
 /// The raw token by which a request asks for progress.
 pub(super) fn progress_token(asked: Asked<'_>) -> Option<&[u8]> {
     asked.meta().and_then(|meta| member(meta, PROGRESS_TOKEN))
-}
-
-fn answered(id: &[u8], result: Bytes) -> Vec<Bytes> {
-    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
-    vec![beginning.into(), result, Bytes::from_static(b"}")]
 }
 
 /// Capabilities with the tasks extension among them.
@@ -720,75 +601,5 @@ fn is_same_value(expected: &[u8], given: &[u8]) -> bool {
             matches!(numbers, (Ok(expected), Ok(given)) if expected.to_bits() == given.to_bits())
         }
         _ => false,
-    }
-}
-
-/// A resource as it may be kept by the client that read it, and by no cache that others read from: who may read it is
-/// decided for each caller.
-fn private(result: &[u8]) -> Bytes {
-    let mut edits = Edits::of(result);
-    match member(result, "cacheScope") {
-        Some(scope) => edits.replace(scope, *br#""private""#),
-        None => edits.insert(result, "cacheScope", br#""private""#),
-    }
-    if member(result, "ttlMs").is_none() {
-        edits.insert(result, "ttlMs", b"0");
-    }
-    edits.finish().into()
-}
-
-/// The status of an answer. The stateless era gives some errors one of their own.
-fn status_of(answer: &Answer, era: Era) -> StatusCode {
-    if era == Era::Sessions {
-        return StatusCode::OK;
-    }
-    let Ok(Scanned::Message(Envelope {
-        kind: Kind::Response { outcome: Outcome::Error(error), .. },
-        ..
-    })) = scan(answer.bytes())
-    else {
-        return StatusCode::OK;
-    };
-    match member(error, "code") {
-        Some(b"-32020" | b"-32021" | b"-32022") => StatusCode::BAD_REQUEST,
-        Some(b"-32601") => StatusCode::NOT_FOUND,
-        _ => StatusCode::OK,
-    }
-}
-
-pub(super) const TOOK_TOO_LONG: &str =
-    "○ holdpoint — the call took longer than it may (limits.call_max_seconds)";
-
-fn timed_out(id: &[u8]) -> Reply {
-    reply::json(StatusCode::OK, [frame::error(id, -32011, TOOK_TOO_LONG).into()])
-}
-
-pub(crate) fn cancelled(id: &[u8]) -> Reply {
-    reply::json(
-        StatusCode::OK,
-        [frame::error(id, -32011, "○ holdpoint — the call was cancelled").into()],
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_one_caller_read_is_kept_for_no_other() {
-        let check = |result: &str, expected: &str| {
-            let shown = private(result.as_bytes());
-            let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
-            assert_eq!(
-                shown,
-                serde_json::from_str::<serde_json::Value>(expected).unwrap(),
-                "{result}"
-            );
-        };
-        check(r#"{"contents":[]}"#, r#"{"contents":[],"ttlMs":0,"cacheScope":"private"}"#);
-        check(
-            r#"{"contents":[],"ttlMs":60000,"cacheScope":"public"}"#,
-            r#"{"contents":[],"ttlMs":60000,"cacheScope":"private"}"#,
-        );
     }
 }

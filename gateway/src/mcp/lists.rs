@@ -1,13 +1,18 @@
 //! Lists: from what was recorded of the servers, for what the caller may use.
 
 use super::{Asked, INVALID_PARAMS, Visit};
-use crate::frame::Edits;
+use crate::catalog::Scope;
+use crate::frame::{self, Edits};
 use crate::greeting::Era;
 use crate::node::Node;
-use crate::reply::Reply;
+use crate::reply::{self, Reply};
+use crate::sign_in::as_elicitation;
 use bytes::Bytes;
 use contract::surface::ListKind;
+use engine::credentials::Unavailable;
+use engine::reason::ReasonCode;
 use http::StatusCode;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +35,9 @@ impl Node {
             return self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, words);
         }
         self.see_unseen(visit, FIRST_SIGHT).await;
+        if let Some(refusal) = self.list_after_sign_in(visit, asked).await {
+            return refusal;
+        }
         let catalog = self.catalog();
         let list = catalog.list(&visit.scope, kind, &visit.caller, &self.shared.authorizer);
         let list = match visit.era {
@@ -37,6 +45,32 @@ impl Node {
             Era::Stateless => cacheable(&list),
         };
         self.answer_own(visit, asked, list)
+    }
+}
+
+impl Node {
+    /// Refuses a list of one server whose tools are not known yet, because each caller has to sign in to it first.
+    async fn list_after_sign_in(&self, visit: &Visit, asked: Asked<'_>) -> Option<Reply> {
+        let Scope::Server(id) = &visit.scope else { return None };
+        let catalog = self.catalog();
+        let known = catalog.servers.get(id)?;
+        if known.situation.is_some() || !known.server.broker.is_per_person() {
+            return None;
+        }
+        let why = known.server.broker.obtain(&visit.inbound).await.err()?;
+        let reason = ReasonCode::CredentialUnavailable;
+        let _ = self.record_refusal(visit, asked, reason);
+        let mut data = json!({"reason": reason.as_str(), "server": id.as_str()});
+        let is_asked = matches!(why, Unavailable::SignInNeeded);
+        let link = is_asked.then(|| self.sign_in_link(visit, &known.server)).flatten();
+        if let (Some(link), Some(data)) = (&link, data.as_object_mut()) {
+            data.insert("sign_in".to_owned(), link.as_str().into());
+        }
+        let mut message = frame::error_with(asked.id, reason.code(), why.words(), Some(data));
+        if let Some(link) = link {
+            message = as_elicitation(message, visit, id.as_str(), &link);
+        }
+        Some(reply::json(StatusCode::OK, [message.into()]))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Calls whose stream a client may take up again, at the path of one server, where that server's own stream can be.
 
-use super::forward::{Showing, TOOK_TOO_LONG};
+use super::carry::{Showing, TOOK_TOO_LONG};
 use super::subscribe::KEEP_ALIVE_PAUSE;
 use super::{INVALID_REQUEST, Visit, fault};
 use crate::asking::AskedFor;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 /// A call on its way, and who waits for it.
 pub(super) struct Carried {
-    pub(super) visit: Visit,
+    pub(super) visit: Box<Visit>,
     pub(super) id: Vec<u8>,
     pub(super) request: LinkRequest,
     pub(super) showing: Showing,

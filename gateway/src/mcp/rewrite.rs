@@ -38,7 +38,7 @@ pub(super) fn rewritten(
     }
     let params = asked.params().map(|params| params.raw);
     if let (Some(given), Some(state)) =
-        (params.and_then(|params| member(params, "requestState")), state)
+        (asked.params().and_then(|params| params.request_state), state)
     {
         edits.replace(given, state);
     }

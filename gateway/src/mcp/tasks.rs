@@ -1,7 +1,8 @@
 //! Tasks: calls that a server answers later. A task is known to its caller by a sealed id, and each request about it is
 //! authorized as the call that made it. Tasks are served in the era that the server has them in, and in no other.
 
-use super::forward::{Showing, is_ambiguous};
+use super::carry::Showing;
+use super::forward::is_ambiguous;
 use super::rounds::asks_for_unoffered;
 use super::{Asked, INVALID_PARAMS, METHOD_NOT_FOUND, Visit, with_result_type};
 use crate::catalog::{Catalog, CatalogServer};
@@ -56,14 +57,14 @@ pub(super) fn may_make_task(asked: Asked<'_>) -> bool {
 
 /// Whether a call asks to be made as a task, as the older era has it.
 pub(super) fn asks_for_task(asked: Asked<'_>) -> bool {
-    let params = asked.params().map(|params| params.raw).unwrap_or_default();
-    asked.method == "tools/call" && member(params, "task").is_some_and(|task| task != b"null")
+    let task = asked.params().and_then(|params| params.task);
+    asked.method == "tools/call" && task.is_some_and(|task| task != b"null")
 }
 
 impl Node {
     pub(super) async fn answer_task(
         self: &Arc<Self>,
-        visit: Visit,
+        visit: Box<Visit>,
         asked: Asked<'_>,
         catalog: &Catalog,
     ) -> Reply {
@@ -92,7 +93,7 @@ impl Node {
         let server = known.server.clone();
         let unobserved = self.unobserved(&server);
         let unlinked = Unlinked {
-            call: Call { subject, ..asked.call() },
+            call: Call { subject, ..visit.call(asked) },
             id: asked.id,
             principal: &visit.principal,
             situation: known.situation.as_deref().unwrap_or(&unobserved),

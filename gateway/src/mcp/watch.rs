@@ -12,6 +12,7 @@ use crate::pending::{Answer, SUBSCRIPTION_ID};
 use crate::presented::Presented;
 use crate::reply::{self, Reply};
 use crate::server::{GatewayServer, LinkKey, ReadyLink};
+use crate::sessions::PrincipalId;
 use crate::task_id::TaskTicket;
 use crate::task_names::{TaskName, renamed};
 use bytes::Bytes;
@@ -30,6 +31,8 @@ use wire::envelope::{Envelope, Kind, Scanned, scan};
 
 /// The most resources and tasks that one stream, or one session, is told of.
 pub(super) const MAX_WATCHED: usize = 64;
+/// The most of all sessions of one caller, so that no caller takes the room of the others.
+const MAX_WATCHES_PER_CALLER: usize = 1_000;
 /// The most of all sessions.
 const MAX_WATCHES: usize = 10_000;
 /// How long a server may take to acknowledge a subscription.
@@ -93,39 +96,46 @@ type Begun = Result<(), Answer>;
 
 /// The subscriptions of sessions that are kept on streams of their own.
 #[derive(Debug, Default)]
-pub(crate) struct Watches(Mutex<HashMap<WatchKey, AbortHandle>>);
+pub(crate) struct Watches(Mutex<HashMap<WatchKey, KeptWatch>>);
 
 type WatchKey = (u64, ServerId, String);
 
+#[derive(Debug)]
+struct KeptWatch {
+    principal: PrincipalId,
+    task: AbortHandle,
+}
+
 impl Watches {
     /// Keeps a subscription. Returns `false` if there are as many as there may be.
-    fn add(&self, key: WatchKey, watch: AbortHandle) -> bool {
+    fn add(&self, key: WatchKey, watch: KeptWatch) -> bool {
         let mut open = self.open();
-        open.retain(|_, watch| !watch.is_finished());
+        open.retain(|_, watch| !watch.task.is_finished());
         let own = open.keys().filter(|(session, ..)| *session == key.0).count();
-        if own >= MAX_WATCHED || open.len() >= MAX_WATCHES {
-            watch.abort();
+        let callers = open.values().filter(|kept| kept.principal == watch.principal).count();
+        if own >= MAX_WATCHED || callers >= MAX_WATCHES_PER_CALLER || open.len() >= MAX_WATCHES {
+            watch.task.abort();
             return false;
         }
         if let Some(former) = open.insert(key, watch) {
-            former.abort();
+            former.task.abort();
         }
         true
     }
 
     fn remove(&self, key: &WatchKey) {
         if let Some(watch) = self.open().remove(key) {
-            watch.abort();
+            watch.task.abort();
         }
     }
 
     /// A session ended.
     pub(crate) fn end(&self, session: u64) {
         let ended = self.open().extract_if(|(owner, ..), _| *owner == session).collect::<Vec<_>>();
-        ended.into_iter().for_each(|(_, watch)| watch.abort());
+        ended.into_iter().for_each(|(_, watch)| watch.task.abort());
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<WatchKey, AbortHandle>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<WatchKey, KeptWatch>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,9 +169,10 @@ impl Node {
             sink: Sink::Session(session),
         };
         let task = tokio::spawn(self.clone().watch(watch, Some(begun)));
-        if !self.watches.add(watch_key.clone(), task.abort_handle()) {
+        let kept = KeptWatch { principal: visit.principal_id, task: task.abort_handle() };
+        if !self.watches.add(watch_key.clone(), kept) {
             let _ = self.record_refusal(&visit, asked, ReasonCode::RateLimited);
-            let words = "○ holdpoint — too many subscriptions of this session are open";
+            let words = "○ holdpoint — too many subscriptions of this session or caller are open";
             let refusal = frame::error(asked.id, ReasonCode::RateLimited.code(), words);
             return reply::json(StatusCode::OK, [refusal.into()]);
         }
@@ -373,11 +384,7 @@ mod tests {
     #[tokio::test]
     async fn the_subscriptions_of_a_session_are_limited_and_end_with_it() {
         let watches = Watches::default();
-        let add = |session: u64, number: usize| {
-            let task = tokio::spawn(std::future::pending::<()>());
-            let key = (session, "files".parse().unwrap(), format!("a:{number}"));
-            (watches.add(key, task.abort_handle()), task)
-        };
+        let add = |session: u64, number: usize| add(&watches, [1; 32], session, number);
         let mut kept = Vec::new();
         for number in 0..MAX_WATCHED {
             let (is_kept, task) = add(1, number);
@@ -395,5 +402,29 @@ mod tests {
         }
         assert!(!other.is_finished());
         watches.end(2);
+    }
+
+    /// Keeps a subscription of a caller. Returns whether it was kept, and what it runs as.
+    fn add(
+        watches: &Watches,
+        principal: PrincipalId,
+        session: u64,
+        number: usize,
+    ) -> (bool, tokio::task::JoinHandle<()>) {
+        let task = tokio::spawn(std::future::pending::<()>());
+        let key = (session, "files".parse().unwrap(), format!("a:{number}"));
+        let kept = KeptWatch { principal, task: task.abort_handle() };
+        (watches.add(key, kept), task)
+    }
+
+    #[tokio::test]
+    async fn one_caller_does_not_take_the_room_of_the_others() {
+        let watches = Watches::default();
+        for number in 0..MAX_WATCHES_PER_CALLER {
+            let session = u64::try_from(number / MAX_WATCHED).unwrap();
+            assert!(add(&watches, [1; 32], session, number).0, "{number}");
+        }
+        assert!(!add(&watches, [1; 32], 1_000_000, 0).0);
+        assert!(add(&watches, [2; 32], 1_000_001, 0).0);
     }
 }

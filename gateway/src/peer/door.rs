@@ -36,6 +36,9 @@ pub async fn serve_peers(node: Arc<Node>, address: SocketAddr) -> Result<SocketA
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
     let address = listener.local_addr().map_err(wrong)?;
     node.join_cluster(address)?;
+    if let Some(cluster) = &node.cluster {
+        cluster.begin_telling();
+    }
     tokio::spawn(accept(node, listener));
     Ok(address)
 }
@@ -109,6 +112,9 @@ impl Node {
             return reply::empty(StatusCode::MISDIRECTED_REQUEST);
         }
         let kind = header(&parts.headers, RELAY_AS.as_str()).and_then(RelayKind::named);
+        if kind == Some(RelayKind::Told) {
+            return self.take_told(&parts.headers, body).await;
+        }
         let found = header(&parts.headers, RELAY_FOR.as_str()).and_then(passport::read);
         let (Some(kind), Some(found)) = (kind, found) else {
             return reply::empty(StatusCode::BAD_REQUEST);
@@ -131,9 +137,19 @@ impl Node {
             (Some(Route::Admin(path)), RelayKind::Receipts) if path == "receipts" => {
                 self.respond_admin_to(identified, parts, body).await
             }
-            (_, RelayKind::Session | RelayKind::Instance | RelayKind::Receipts) => {
-                reply::empty(StatusCode::NOT_FOUND)
+            (Some(Route::Admin(path)), RelayKind::Approvals)
+                if path == "approvals" || path.starts_with("approvals/") =>
+            {
+                self.respond_admin_to(identified, parts, body).await
             }
+            (
+                _,
+                RelayKind::Session
+                | RelayKind::Instance
+                | RelayKind::Receipts
+                | RelayKind::Approvals
+                | RelayKind::Told,
+            ) => reply::empty(StatusCode::NOT_FOUND),
         }
     }
 

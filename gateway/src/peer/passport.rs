@@ -1,12 +1,12 @@
 //! What a node says of the caller whose request it forwards: who it is, how that was proved, and until when it counts. The
 //! connection proves that a node says it.
 
-use crate::identity::{Authenticated, CredentialHash, Proof};
+use crate::identity::{Authenticated, CredentialHash, Proof, WrittenIdentity};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::time::Timestamp;
 use http::{HeaderName, HeaderValue};
-use policy::{ActorType, Caller, Identity, IdentityProof};
+use policy::{Caller, IdentityProof};
 use serde::{Deserialize, Serialize};
 
 /// The node that a request is for. A process that took the address of another one must not answer in its place.
@@ -26,35 +26,40 @@ pub(crate) enum RelayKind {
     Instance,
     /// The node has receipts of its own.
     Receipts,
+    /// The node may have a call that waits for a person.
+    Approvals,
+    /// The node may have streams of a caller whose process said something. No caller's request.
+    Told,
 }
 
 impl RelayKind {
+    const ALL: [RelayKind; 5] = [
+        RelayKind::Session,
+        RelayKind::Instance,
+        RelayKind::Receipts,
+        RelayKind::Approvals,
+        RelayKind::Told,
+    ];
+
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             RelayKind::Session => "session",
             RelayKind::Instance => "instance",
             RelayKind::Receipts => "receipts",
+            RelayKind::Approvals => "approvals",
+            RelayKind::Told => "told",
         }
     }
 
     pub(crate) fn named(text: &str) -> Option<RelayKind> {
-        [RelayKind::Session, RelayKind::Instance, RelayKind::Receipts]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+        RelayKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    issuer: String,
-    subject: String,
-    actor_type: String,
-    client_id: Option<String>,
-    org: Option<String>,
-    groups: Vec<String>,
-    clearance: Option<String>,
-    mfa: bool,
+    identity: WrittenIdentity,
     credential: String,
     proof: WrittenProof,
     expires_at: Option<i64>,
@@ -66,21 +71,14 @@ struct Written {
 enum WrittenProof {
     Key {},
     Token { issuer: String, key_id: String, key_fingerprint: String },
+    Minted { family: String },
     Certificate {},
 }
 
 /// What is said of a caller; `None` if it cannot be written.
 pub(crate) fn write(found: &Authenticated) -> Option<HeaderValue> {
-    let identity = found.caller.identity();
     let written = Written {
-        issuer: identity.issuer.clone(),
-        subject: identity.subject.clone(),
-        actor_type: identity.actor_type.as_str().to_owned(),
-        client_id: identity.client_id.clone(),
-        org: identity.org.clone(),
-        groups: identity.groups.clone(),
-        clearance: identity.clearance.clone(),
-        mfa: identity.mfa,
+        identity: WrittenIdentity::of(found.caller.identity()),
         credential: hex::encode(found.credential.0),
         proof: match &found.proof {
             Proof::Key => WrittenProof::Key {},
@@ -89,6 +87,7 @@ pub(crate) fn write(found: &Authenticated) -> Option<HeaderValue> {
                 key_id: key_id.clone(),
                 key_fingerprint: hex::encode(key_fingerprint),
             },
+            Proof::Minted { family } => WrittenProof::Minted { family: family.clone() },
             Proof::Certificate => WrittenProof::Certificate {},
         },
         expires_at: found.expires_at.map(|at| at.0),
@@ -110,24 +109,11 @@ pub(crate) fn read(text: &str) -> Option<Authenticated> {
             let key_fingerprint = hash(&key_fingerprint)?;
             (Proof::Token { issuer, key_id, key_fingerprint }, IdentityProof::Token)
         }
+        WrittenProof::Minted { family } => (Proof::Minted { family }, IdentityProof::Token),
         WrittenProof::Certificate {} => (Proof::Certificate, IdentityProof::Certificate),
     };
-    let actor_type = [ActorType::Agent, ActorType::User, ActorType::System]
-        .into_iter()
-        .find(|known| known.as_str() == written.actor_type)?;
-    let identity = Identity {
-        issuer: written.issuer,
-        subject: written.subject,
-        actor_type,
-        client_id: written.client_id,
-        org: written.org,
-        groups: written.groups,
-        clearance: written.clearance,
-        mfa: written.mfa,
-        proof: proved_by,
-    };
     Some(Authenticated {
-        caller: Caller::new(identity),
+        caller: Caller::new(written.identity.read(proved_by)?),
         credential: CredentialHash(hash(&written.credential)?),
         proof,
         expires_at: written.expires_at.map(Timestamp),
@@ -144,6 +130,7 @@ fn hash(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use policy::{ActorType, Identity};
 
     #[test]
     fn a_caller_arrives_as_it_was_verified() {
@@ -155,6 +142,7 @@ mod tests {
         let ways = [
             (Proof::Key, IdentityProof::Key, None),
             (token, IdentityProof::Token, Some(Timestamp(1_800_000_000_000))),
+            (Proof::Minted { family: "f1".to_owned() }, IdentityProof::Token, None),
             (Proof::Certificate, IdentityProof::Certificate, None),
         ];
         for (proof, proved_by, expires_at) in ways {
@@ -184,7 +172,7 @@ mod tests {
 
     #[test]
     fn every_reason_to_forward_has_a_name() {
-        for kind in [RelayKind::Session, RelayKind::Instance, RelayKind::Receipts] {
+        for kind in RelayKind::ALL {
             assert_eq!(RelayKind::named(kind.as_str()), Some(kind));
         }
         assert_eq!(RelayKind::named("other"), None);

@@ -1,18 +1,20 @@
 //! What the configuration says of a server, as the engine and the wire take it.
 
+use crate::resources::Shared;
+use crate::sign_in::PersonGrants;
 use crate::vouching::Vouching;
 use attest::ToolAllowlist;
-use engine::credentials::{BadCredentials, Broker, SecretReader, TokenUse};
+use engine::confinement::{Confiner, ConfinerParts, Folders, KnownPackages, Outline};
+use engine::credentials::{BadCredentials, Broker, PersonTokens, SecretReader, TokenUse};
 use engine::decide::{ArgumentRules, Path};
 use engine::judge::Rules;
 use engine::program::find_program;
 use engine::server::ServerSettings as EngineSettings;
-use engine::situation::ServerProfile;
-use gate::by_the_call::input::InputRulesCache;
+use engine::situation::{RiskProfile, ServerProfile};
+use engine::upper_tiers::UpperTiers;
 use gate::shown::ListMode;
 use ledger::record::TrustLevel;
 use policy::Trust;
-use policy::preflight::RateLimiter;
 use settings::SecretName;
 use settings::gateway::{
     CommandSettings, Credentials, GatewaySettings, Reach, ServerSettings, UrlSettings,
@@ -31,8 +33,8 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
             let program = words.next().ok_or("`command` is empty")?;
             let mut environment = Vec::new();
             for (name, secret) in env {
-                // What is in Vault is read when the program is started.
-                if matches!(secret, SecretName::Vault(_)) {
+                // What is in Vault or encrypted is read when the program is started.
+                if matches!(secret, SecretName::Vault(_) | SecretName::Age(_)) {
                     continue;
                 }
                 let value =
@@ -40,7 +42,13 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
                 environment.push((OsString::from(name), OsString::from(value)));
             }
             let arguments = words.collect();
-            Ok(Upstream::Stdio(StdioLaunch { program, arguments, environment, directory: None }))
+            Ok(Upstream::Stdio(StdioLaunch {
+                program,
+                arguments,
+                environment,
+                directory: None,
+                confinement: None,
+            }))
         }
         Reach::Url(reached) => {
             let UrlSettings { url, headers, allow_private, ca, .. } = &**reached;
@@ -65,21 +73,66 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
                     secret.read(variable).map_err(|error| format!("`headers.{name}`: {error}"))?;
                 add(name, value)?;
             }
-            Ok(Upstream::Http(HttpEndpoint { url, headers: all, allow_private: *allow_private }))
+            Ok(Upstream::Http(HttpEndpoint {
+                url,
+                headers: all,
+                allow_private: *allow_private,
+                authorizer: None,
+            }))
         }
     }
+}
+
+/// What confines a server, and how.
+pub(super) struct Confined {
+    pub(super) confiner: Arc<Confiner>,
+    pub(super) outline: Outline,
+}
+
+/// Has the launch of a server carry its confinement, where the settings ask for it.
+pub(super) fn confiner_of(
+    settings: &ServerSettings,
+    upstream: &mut Upstream,
+    shared: &Shared,
+) -> Result<Option<Confined>, String> {
+    let (Upstream::Stdio(launch), Reach::Command(CommandSettings { sandbox: Some(keys), .. })) =
+        (upstream, &settings.reach)
+    else {
+        return Ok(None);
+    };
+    let helper = std::env::current_exe().map_err(|error| error.to_string())?;
+    let home = shared.home.path();
+    let known = KnownPackages::read(home).map_err(|error| error.to_string())?;
+    let remark = shared.remark.clone();
+    let confiner = Confiner::new(ConfinerParts {
+        server: settings.id.clone(),
+        keys: keys.as_ref().clone(),
+        folders: Folders::of(home),
+        known: Arc::new(known),
+        variables: Vec::new(),
+        switch: shared.egress_switch.clone(),
+        helper,
+        remark: Box::new(move |sentence| remark(sentence)),
+    });
+    confiner.reporter().record_to(shared.recorder.clone());
+    let outline = confiner.outline(launch).map_err(|error| error.to_string())?;
+    let confiner = Arc::new(confiner);
+    launch.confinement = Some(confiner.clone());
+    Ok(Some(Confined { confiner, outline }))
 }
 
 /// What the server is shown in place of the caller's token.
 pub(super) fn broker_of(
     settings: &ServerSettings,
     secrets: &SecretReader,
+    shared: &Shared,
 ) -> Result<Broker, BadCredentials> {
     let credentials = match &settings.reach {
         Reach::Url(reached) => &reached.credentials,
         Reach::Command(_) => &Credentials::None,
     };
-    Broker::open(settings.id.as_str(), credentials, secrets)
+    let people = || Ok(Arc::new(PersonGrants::of(settings, shared)?) as Arc<dyn PersonTokens>);
+    Broker::open(settings.id.as_str(), credentials, secrets, people)
 }
 
 /// The file of the program that is started; `None` for a server that is reached over HTTP.
@@ -108,6 +161,7 @@ pub(super) fn rules_of(
     settings: &ServerSettings,
     upstream: &Upstream,
     allowed: Option<Arc<ToolAllowlist>>,
+    upper: &UpperTiers,
 ) -> Rules {
     let keys = gateway.engine_keys(settings);
     Rules {
@@ -119,19 +173,23 @@ pub(super) fn rules_of(
         allowed,
         mirrors_parameters: matches!(upstream, Upstream::Http(_)),
         checks_input: true,
+        behavior: gate::behavior::Consent::default(),
+        upper: upper.clone(),
         profile: profile_of(settings),
     }
 }
 
 /// The path with the rules for arguments and rates of a server.
-pub(super) fn preflighted(path: Path, settings: &ServerSettings, cache: &InputRulesCache) -> Path {
+pub(super) fn preflighted(path: Path, settings: &ServerSettings, shared: &Shared) -> Path {
     let preflight = &settings.preflight;
     let path = match preflight.throttle() {
-        Some(throttle) => path.throttled_by(Arc::new(RateLimiter::new(throttle))),
+        Some(throttle) => path.throttled_by(shared.rates.limiter(&settings.id, throttle)),
         None => path,
     };
     let is_local = matches!(settings.reach, Reach::Command(_));
-    path.checking_arguments(ArgumentRules::of(preflight, is_local).sharing(cache.clone()))
+    path.checking_arguments(
+        ArgumentRules::of(preflight, is_local).sharing(shared.input_rules.clone()),
+    )
 }
 
 pub(super) fn engine_settings(
@@ -173,5 +231,6 @@ fn profile_of(settings: &ServerSettings) -> ServerProfile {
         Reach::Url(reached) => TokenUse::of(&reached.credentials),
         Reach::Command(_) => TokenUse::default(),
     };
-    ServerProfile { trust, sandbox: None, token }
+    let risk = RiskProfile { server: Some(settings.risk), tools: settings.tool_risk.clone() };
+    ServerProfile { trust, sandbox: None, token, risk: Arc::new(risk) }
 }

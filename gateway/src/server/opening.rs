@@ -5,6 +5,7 @@ use crate::child::{Child, ChildGuard, ChildInput, Said};
 use crate::greeting::{Era, Greeted, greet};
 use crate::link::{Link, LinkParts, Way};
 use crate::pending::{Listener, Pending, Whose, messages, whose};
+use crate::sessions::principal_id;
 use engine::credentials::{Inbound, Unavailable};
 use engine::judge::Instance as EngineInstance;
 use engine::principal::Principal;
@@ -14,6 +15,7 @@ use settings::gateway::{CommandSettings, Credentials, Instance, Reach};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use wire::process::Environment;
 use wire::remote::{Credential, RemoteLimits, RemoteSession};
 use wire::{HttpEndpoint, StdioLaunch, Upstream};
 
@@ -188,10 +190,20 @@ impl GatewayServer {
                 Ok(Upstream::Http(endpoint))
             }
             (Upstream::Stdio(launch), Reach::Command(command)) => {
-                self.with_secrets(launch, command).await.map(Upstream::Stdio)
+                let launch = self.with_secrets(launch, command).await?;
+                self.install(launch.clone()).await;
+                Ok(Upstream::Stdio(launch))
             }
             (Upstream::Stdio(launch), Reach::Url(_)) => Ok(Upstream::Stdio(launch.clone())),
         }
+    }
+
+    /// Has the package of a confined server installed ahead of its start. What fails here fails again at the start, which
+    /// says why.
+    async fn install(&self, launch: StdioLaunch) {
+        let Some(confiner) = self.confiner.clone() else { return };
+        let prepare = move || confiner.prepare(&launch, Environment::Named).map(|_| ());
+        let _ = tokio::task::spawn_blocking(prepare).await;
     }
 
     fn is_shown_bound_tokens(&self) -> bool {
@@ -201,7 +213,7 @@ impl GatewayServer {
         }
     }
 
-    /// The launch of a program with the secrets that it gets from Vault.
+    /// The launch of a program with the secrets that are read whenever it is started.
     async fn with_secrets(
         &self,
         launch: &StdioLaunch,
@@ -209,7 +221,7 @@ impl GatewayServer {
     ) -> Result<StdioLaunch, Unavailable> {
         let mut launch = launch.clone();
         for (name, secret) in &command.env {
-            if matches!(secret, SecretName::Vault(_)) {
+            if matches!(secret, SecretName::Vault(_) | SecretName::Age(_)) {
                 let value = self.secrets.read(secret).await?;
                 launch.environment.push((name.into(), value.expose().into()));
             }
@@ -231,7 +243,20 @@ impl GatewayServer {
         if running as usize >= command.max_instances {
             return Err(LinkError::TooMany(command.max_instances));
         }
-        let child = Child::start(launch).map_err(LinkError::NotStarted)?;
+        let mut launch = launch.clone();
+        if let Some(confiner) = &self.confiner {
+            // What one caller's process keeps, no other caller's may read.
+            let caller = principal.caller.as_ref();
+            let who = caller.map(|caller| hex::encode(principal_id(caller.identity())));
+            let own = confiner.for_instance(&who.unwrap_or_default());
+            let (recorder, server) = (self.recorder.clone(), self.settings.id.clone());
+            let (of, session) = (principal.clone(), key.session);
+            let own = own.telling(Arc::new(move |count| {
+                recorder.signal_egress_blocked(server.as_str(), &of, session, count);
+            }));
+            launch.confinement = Some(Arc::new(own));
+        }
+        let child = start_child(launch).await.map_err(LinkError::NotStarted)?;
         let end = FarEnd::new(Way::Child(child.input.clone()), self.new_instance());
         let link = self.join(end, principal, pending, key.capabilities.clone()).await?;
         let (weak, group, guard) = (Arc::downgrade(&link), child.group(), child.guard());
@@ -265,7 +290,7 @@ impl GatewayServer {
         let mut running = self.shared_child.lock().await;
         let is_gone = |child: &SharedChild| child.input.is_closed();
         if running.as_ref().is_none_or(is_gone) {
-            *running = Some(self.start_shared(launch).map_err(LinkError::NotStarted)?);
+            *running = Some(self.start_shared(launch).await.map_err(LinkError::NotStarted)?);
         }
         let Some(SharedChild { input, instance, ids, links }) = running.clone() else {
             return Err(LinkError::NotStarted(std::io::ErrorKind::BrokenPipe.into()));
@@ -277,10 +302,10 @@ impl GatewayServer {
         Ok(link)
     }
 
-    fn start_shared(self: &Arc<Self>, launch: &StdioLaunch) -> std::io::Result<SharedChild> {
+    async fn start_shared(self: &Arc<Self>, launch: &StdioLaunch) -> std::io::Result<SharedChild> {
         self.children.fetch_add(1, Ordering::AcqRel);
         let counted = CountedChild(self.children.clone());
-        let child = Child::start(launch)?;
+        let child = start_child(launch.clone()).await?;
         let links: Arc<Mutex<HashMap<u64, Weak<Link>>>> = Arc::default();
         let shared = SharedChild {
             input: child.input.clone(),
@@ -304,6 +329,16 @@ impl GatewayServer {
         });
         Ok(shared)
     }
+}
+
+/// Starts a process. Confining it may take long, because a package may have to be installed first: no thread that serves
+/// does that.
+async fn start_child(launch: StdioLaunch) -> std::io::Result<Child> {
+    if launch.confinement.is_none() {
+        return Child::start(&launch);
+    }
+    let started = tokio::task::spawn_blocking(move || Child::start(&launch)).await;
+    started.unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into()))
 }
 
 /// Counts a process for as long as it runs.

@@ -169,3 +169,119 @@ async fn a_grant_survives_its_node_and_a_request_does_not() {
     assert!(answer.get("result").is_some(), "{answer}");
     assert_eq!(calls(&again), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_of_one_organization_decides_on_no_call_of_another() {
+    let stage = Stage::open(Setting {
+        tools: vec![tool("write_report", "Writes.")],
+        policies: POLICIES,
+        gateway: ANSWERS,
+        principals: &[("ada@acme", &[])],
+        admins: &[("bob@acme", &["leads"]), ("carol@umbrella", &["leads"]), ("dora", &["leads"])],
+        server: "orgs = [\"acme\", \"umbrella\"]",
+    })
+    .await;
+    let session = stage.begin("/mcp", "ada@acme").await;
+    stage.ask("ada@acme", &session, "tools/list", &json!({})).await;
+    let call = async || {
+        let arguments = arguments(1);
+        stage.call("ada@acme", &session, "reports__write_report", &arguments).await
+    };
+    let id = call().await["error"]["data"]["approval_id"].clone();
+    assert!(waiting(&stage, "carol@umbrella").await.is_empty());
+    for act in ["grant", "refuse"] {
+        let said = decide(&stage, "carol@umbrella", &id, act).await;
+        assert_eq!(said, 409, "they are not told that there is such a call");
+    }
+    assert_eq!(call().await["error"]["data"]["approval_id"], id, "it waits still");
+    // People of the same organization, and of none, may.
+    assert_eq!(waiting(&stage, "dora").await.len(), 1);
+    assert_eq!(waiting(&stage, "bob@acme").await.len(), 1);
+    assert_eq!(decide(&stage, "bob@acme", &id, "grant").await, 200);
+    let answer = call().await;
+    assert!(answer.get("result").is_some(), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_is_for_the_people_and_the_policy_that_had_to_be_asked() {
+    const BY_GROUP: &str = "@id(\"staff\")\n@require_approval(\"leads\")\npermit(principal in Group::\"staff\", action in Action::\"call\", resource);\n@id(\"temps\")\n@require_approval(\"security\")\npermit(principal in Group::\"temps\", action in Action::\"call\", resource);\n@id(\"guests\")\n@require_approval(\"leads\")\npermit(principal in Group::\"guests\", action in Action::\"call\", resource);\n@id(\"admin\")\npermit(principal, action == Action::\"grant\", resource);";
+    let stage = Stage::open(Setting {
+        tools: vec![tool("write_report", "Writes.")],
+        policies: BY_GROUP,
+        gateway: ANSWERS,
+        // One principal, which comes back with other groups.
+        principals: &[("ada#1", &["staff"]), ("ada#2", &["temps"]), ("ada#3", &["guests"])],
+        admins: &[("bob", &["leads"])],
+        ..Setting::default()
+    })
+    .await;
+    let mut ids = Vec::new();
+    for key in ["ada#1", "ada#2", "ada#3", "ada#1"] {
+        let session = stage.begin("/mcp", key).await;
+        stage.ask(key, &session, "tools/list", &json!({})).await;
+        let answer = stage.call(key, &session, "reports__write_report", &arguments(1)).await;
+        match ids.len() {
+            0 => {
+                let id = answer["error"]["data"]["approval_id"].clone();
+                assert_eq!(decide(&stage, "bob", &id, "grant").await, 200, "{answer}");
+                ids.push(id);
+            }
+            // Other people would have to decide, or another policy asks the same people.
+            1 | 2 => {
+                assert_eq!(answer["error"]["code"], 1014, "{key}: {answer}");
+                let id = answer["error"]["data"]["approval_id"].clone();
+                assert!(!ids.contains(&id));
+                ids.push(id);
+            }
+            _ => assert!(answer.get("result").is_some(), "{answer}"),
+        }
+    }
+    assert_eq!(calls(&stage), 1);
+}
+
+async fn in_flight(stage: &Stage) -> Value {
+    stage.admin("GET", "/stats", "bob").await.json()["calls_in_flight"].clone()
+}
+
+fn frame(limit: u64) -> String {
+    let params = json!({"name": "reports__write_report", "arguments": arguments(limit)});
+    json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_client_left_while_it_waited_for_a_person_is_not_made() {
+    let (stage, session) = stage(WAITS).await;
+    let waits = async || waiting(&stage, "bob").await.len() == 1;
+    stage.post_and_leave(("ada", &session), &frame(1), waits).await;
+    until("the call has ended", async || in_flight(&stage).await == 0).await;
+    let id = one_waiting(&stage, "bob").await["id"].clone();
+    assert_eq!(decide(&stage, "bob", &id, "grant").await, 200);
+    // The grant is there for the same call, whose client waits for its answer.
+    let answer = stage.call("ada", &session, "reports__write_report", &arguments(1)).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    assert_eq!(calls(&stage), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_client_left_while_it_waited_for_a_list_uses_up_no_grant() {
+    let (first, session) = stage(ANSWERS).await;
+    let asked = first.call("ada", &session, "reports__write_report", &arguments(1)).await;
+    assert_eq!(decide(&first, "bob", &asked["error"]["data"]["approval_id"], "grant").await, 200);
+    first.node.clone().shut_down(std::time::Duration::from_secs(1)).await;
+    // The next node has to list the tools before it makes a call, and the server takes its time.
+    let list_gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    first.script.lock().unwrap().list_gate = Some(list_gate.clone());
+    let lists = first.script.lock().unwrap().count("tools/list");
+    let stage = first.restarted().await;
+    let session = stage.begin("/mcp", "ada").await;
+    let waits = async || {
+        let is_listing = stage.script.lock().unwrap().count("tools/list") > lists;
+        is_listing && in_flight(&stage).await == 1
+    };
+    stage.post_and_leave(("ada", &session), &frame(1), waits).await;
+    until("the client has left", async || in_flight(&stage).await == 0).await;
+    list_gate.add_permits(1_000);
+    let answer = stage.call("ada", &session, "reports__write_report", &arguments(1)).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    assert_eq!(calls(&stage), 1, "the first one was not made");
+}

@@ -25,6 +25,8 @@ pub(crate) enum Issuing {
     For(&'static str),
     /// Returns the subject token.
     SubjectToken,
+    /// Returns this one.
+    This(String),
     Status(u16),
 }
 
@@ -34,11 +36,15 @@ pub(crate) struct Played {
     /// The forms that came to the token endpoint, with the `authorization` header under its name.
     pub(crate) forms: Vec<BTreeMap<String, String>>,
     pub(crate) issued: Vec<String>,
+    /// The forms that came to the revocation endpoint.
+    pub(crate) revoked: Vec<BTreeMap<String, String>>,
     /// Secrets in Vault, by their path, each with its fields.
     pub(crate) secrets: BTreeMap<String, Value>,
     /// The tokens of Vault that count.
     pub(crate) vault_tokens: Vec<String>,
     pub(crate) vault_requests: Vec<String>,
+    /// Another token endpoint than its own, in its metadata.
+    pub(crate) token_endpoint: Option<String>,
 }
 
 /// An authorization server and a Vault.
@@ -57,9 +63,11 @@ impl Authority {
             issuing: Issuing::Right(300),
             forms: Vec::new(),
             issued: Vec::new(),
+            revoked: Vec::new(),
             secrets: BTreeMap::new(),
             vault_tokens: Vec::new(),
             vault_requests: Vec::new(),
+            token_endpoint: None,
         }));
         let (own, signer) = (played.clone(), key.clone());
         let address = answer_with(move |request| {
@@ -142,12 +150,39 @@ async fn respond(
             let key = json!({"kty": "OKP", "crv": "Ed25519", "kid": "one", "use": "sig", "x": x});
             (200, json!({"keys": [key]}))
         }
+        "/.well-known/openid-configuration" => {
+            let url = format!("http://{}", header("host"));
+            let mut metadata = json!({
+                "issuer": url,
+                "authorization_endpoint": format!("{url}/authorize"),
+                "token_endpoint": format!("{url}/token"),
+                "jwks_uri": format!("{url}/jwks"),
+                "authorization_response_iss_parameter_supported": true,
+            });
+            if let Some(endpoint) = &played.token_endpoint {
+                metadata["token_endpoint"] = json!(endpoint);
+            }
+            (200, metadata)
+        }
+        "/token" if read_form(&body).contains_key("code_verifier") => {
+            let claims = identity_of(&read_form(&body), &header("host"));
+            (
+                200,
+                json!({"id_token": sign(key, &claims), "access_token": "x", "token_type": "Bearer"}),
+            )
+        }
         "/token" => {
             let mut form = read_form(&body);
             form.insert("authorization".to_owned(), header("authorization"));
             let answer = issue(&mut played, key, &form);
             played.forms.push(form);
             answer
+        }
+        "/revoke" => {
+            let mut form = read_form(&body);
+            form.insert("authorization".to_owned(), header("authorization"));
+            played.revoked.push(form);
+            (200, json!({}))
         }
         path => {
             played.vault_requests.push(format!("{} {path}", parts.method));
@@ -158,6 +193,23 @@ async fn respond(
     let response =
         http::Response::builder().status(status).header("content-type", "application/json");
     response.body(Full::new(Bytes::from(answer.to_string()))).expect("a response")
+}
+
+/// What a code stands for: it has the claims of the ID token in it, so that a test can give any.
+fn identity_of(form: &BTreeMap<String, String>, host: &str) -> Value {
+    let claims = URL_SAFE_NO_PAD.decode(&form["code"]).unwrap_or_default();
+    let mut claims: Value = serde_json::from_slice(&claims).unwrap_or_default();
+    for (name, value) in [
+        ("iss", json!(format!("http://{host}"))),
+        ("aud", json!("gateway")),
+        ("iat", json!(seconds())),
+        ("exp", json!(seconds() + 300)),
+    ] {
+        if claims.get(name).is_none() {
+            claims[name] = value;
+        }
+    }
+    claims
 }
 
 fn read_form(body: &[u8]) -> BTreeMap<String, String> {
@@ -178,6 +230,7 @@ fn issue(
         Issuing::Right(lifetime) => (issued(&audience, *lifetime), *lifetime),
         Issuing::For(other) => (issued(other, 300), 300),
         Issuing::SubjectToken => (form["subject_token"].clone(), 300),
+        Issuing::This(token) => (token.clone(), 300),
         Issuing::Status(status) => return (*status, json!({"error": "invalid_grant"})),
     };
     played.issued.push(token.clone());

@@ -1,7 +1,8 @@
 //! What servers are shown in place of the caller's token, and what is refused rather than passed on.
 
 use crate::authority::{Authority, Issuing, SERVER_AUDIENCE};
-use crate::stage::{Answer, EVERYTHING, Setting, Stage, tool};
+use crate::stage::{Answer, EVERYTHING, Setting, Stage, tool, until};
+use crate::traces::{Taken, collector};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -10,9 +11,22 @@ use std::time::Duration;
 /// The client of the gateway at the authorization server. Tests share one environment, so the secret is in a file.
 const CLIENT: &str = "gateway:canary-client-secret";
 
+/// An identity of age, and a file that the program encrypted for it: `ISSUES=canary-of-age-1`.
+const AGE_KEY: &str = "AGE-SECRET-KEY-1YY2VZHYQ5KD785J6PC9JD0KU6NH5AZJNN8NEPC5JNS0P8ZQRFJFQ52QYLL";
+const AGE_FILE: &str = "-----BEGIN AGE ENCRYPTED FILE-----
+YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IFgyNTUxOSAwYitlWE5pOElkZ0E5THNF
+TDErRk9lOHVjMzlFOXhhOXR0RXc4ZXJNSEcwCjJoSitBWlhKRjFuOGhSKzB4Q3cz
+UktxdEppOERiWDB4TDJWRnZZU1NUWTAKLS0tIDh3RVhOaTlIM2l2WCswMDlIN1Jn
+WjZkNFZtYTBadnZxcHpNWVIxYzFVeU0K8YH6hIWvCYtpGgWGbhiMPthNLZ4UfYv2
+9F0g8ww84DDey6N2S02OMx3IKPdwyWqvkPGLBrLDMg==
+-----END AGE ENCRYPTED FILE-----
+";
+
 struct Scene {
     authority: Authority,
     stage: Stage,
+    /// What a collector of spans was sent.
+    spans: Taken,
     _files: tempfile::TempDir,
 }
 
@@ -29,13 +43,18 @@ impl Scene {
         let credentials = credentials
             .replace("CLIENT", &write("client", CLIENT))
             .replace("SECRET", &write("secret", "canary-static-secret"))
-            .replace("TOKEN_ENDPOINT", &format!("{}/token", authority.url()));
+            .replace("REVOCATION_ENDPOINT", &format!("{}/revoke", authority.url()))
+            .replace("TOKEN_ENDPOINT", &format!("{}/token", authority.url()))
+            .replace("ENCRYPTED", &write("secrets.age", AGE_FILE).replace("file:", "age:"));
         let vault = format!(
             "[vault]\naddress = \"{}\"\nauth = {{ method = \"approle\", role_id = \"gateway\", secret_id = \"{}\" }}\n",
             authority.url(),
             write("secret-id", "canary-secret-id"),
         );
-        let gateway = format!("{}{vault}", authority.issuer());
+        let age = format!("[age]\nidentity = \"{}\"\n", write("age.key", AGE_KEY));
+        let (collector, spans) = collector(200).await;
+        let traces = format!("[traces]\notlp = \"http://{collector}\"\n");
+        let gateway = format!("{}{vault}{age}{traces}", authority.issuer());
         let more = more.replace("SECRET", &write("secret", "canary-static-secret"));
         let server = format!("credentials = {{ {credentials} }}\n{more}");
         let stage = Stage::open(Setting {
@@ -47,7 +66,7 @@ impl Scene {
             tools: vec![tool("read_report", "Reads."), tool("write_report", "Writes.")],
         })
         .await;
-        Scene { authority, stage, _files: files }
+        Scene { authority, stage, spans, _files: files }
     }
 
     async fn exchanging() -> Scene {
@@ -158,6 +177,49 @@ async fn a_callers_token_is_exchanged_and_never_reaches_the_server() {
     let handling = &scene.decision()["token_handling"];
     let expected = json!({"mode": "exchanged", "source": "exchange", "audience": SERVER_AUDIENCE, "passthrough_detected": false});
     assert_eq!(*handling, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exchanged_token_is_taken_back_with_its_principal_and_no_other_is() {
+    let credentials = format!(
+        "mode = \"exchange\", token_endpoint = \"TOKEN_ENDPOINT\", revocation_endpoint = \"REVOCATION_ENDPOINT\", audience = \"{SERVER_AUDIENCE}\", client = \"CLIENT\""
+    );
+    let scene = Scene::open(&credentials, "", EVERYTHING).await;
+    let [ada, eve] = ["ada", "eve"].map(|sub| scene.authority.token(sub, "read"));
+    assert_eq!(text(&scene.call(&ada).await), "read_report a");
+    assert_eq!(text(&scene.call(&eve).await), "read_report a");
+    let issued = scene.authority.played.lock().unwrap().issued.clone();
+    let authorization = format!("Bearer {}", scene.stage.key("admin olga"));
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    let value = format!("{}|ada", scene.authority.url());
+    let body = json!({"kind": "principal", "value": value}).to_string();
+    let revoked = scene.stage.send("POST", "/admin/v1/incident/revoke", &headers, &body).await;
+    assert_eq!(revoked.status, 200, "{revoked:?}");
+    let taken_back = || scene.authority.played.lock().unwrap().revoked.clone();
+    until("the token to be taken back", async || !taken_back().is_empty()).await;
+    let [form] = taken_back().try_into().unwrap();
+    assert_eq!((&form["token"], &*form["token_type_hint"]), (&issued[0], "access_token"));
+    assert!(form["authorization"].starts_with("Basic "), "{form:?}");
+    // The caller's own token is refused, and the other caller goes on with the token that it had.
+    let headers = [("authorization", format!("Bearer {ada}"))];
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (*name, &**value)).collect();
+    until("the caller to be refused", async || {
+        scene.post(&headers, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await.status
+            == 401
+    })
+    .await;
+    assert_eq!(text(&scene.call(&eve).await), "read_report a");
+    assert_eq!(scene.authority.played.lock().unwrap().issued.len(), 2);
+    // A revoked server has all of its tokens taken back, and the next call obtains another one.
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+    let body = json!({"kind": "server", "value": "reports"}).to_string();
+    let revoked = scene.stage.send("POST", "/admin/v1/incident/revoke", &headers, &body).await;
+    assert_eq!(revoked.status, 200, "{revoked:?}");
+    until("the other token to be taken back", async || taken_back().len() == 2).await;
+    assert_eq!(taken_back()[1]["token"], issued[1]);
+    assert_eq!(text(&scene.call(&eve).await), "read_report a");
+    assert_eq!(scene.authority.played.lock().unwrap().issued.len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -290,6 +352,25 @@ async fn client_credentials_are_the_gateways_own_and_shared() {
     assert_eq!(scene.decision()["token_handling"]["source"], "client_credentials");
 }
 
+/// A caller that brings the very token that the gateway uses for all callers must not make it unavailable to them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_a_caller_brings_does_not_block_one_that_callers_share() {
+    let credentials = format!(
+        "mode = \"client_credentials\", token_endpoint = \"TOKEN_ENDPOINT\", audience = \"{SERVER_AUDIENCE}\", client = \"CLIENT\""
+    );
+    let scene = Scene::open(&credentials, "", EVERYTHING).await;
+    let shared = scene.authority.token_for(SERVER_AUDIENCE, 300);
+    scene.authority.played.lock().unwrap().issuing = Issuing::This(shared.clone());
+    let token = scene.authority.token("ada", "read");
+    let header = format!("reports {shared}");
+    let more = [("holdpoint-upstream-authorization", header.as_str())];
+    let answer = scene.call_with(&token, &more, &json!({"path": "a"})).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    let answer = scene.call(scene.stage.key("eve")).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    assert!(scene.shown("tools/call").iter().all(|shown| *shown == format!("Bearer {shared}")));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bound_token_goes_to_its_server_with_its_request_alone() {
     let credentials = format!("mode = \"bound\", audience = \"{SERVER_AUDIENCE}\"");
@@ -360,6 +441,25 @@ async fn a_secret_of_vault_is_shown_and_read_again_after_it_was_rotated() {
     scene.stage.script.lock().unwrap().accepts = Some(vec!["canary-vault-2".to_owned()]);
     assert_eq!(text(&scene.call(&token).await), "read_report a");
     assert_eq!(scene.shown("tools/call").last().unwrap(), "Bearer canary-vault-2");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_in_a_file_that_age_encrypted_is_shown_and_a_damaged_file_is_not() {
+    let credentials = "mode = \"vault\", secret = \"ENCRYPTED#ISSUES\"";
+    let scene = Scene::open(credentials, "", EVERYTHING).await;
+    let token = scene.authority.token("ada", "read");
+    let answer = scene.call(&token).await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    assert_eq!(scene.shown("tools/call"), ["Bearer canary-of-age-1"]);
+    assert_eq!(scene.decision()["token_handling"]["mode"], "vault");
+    let missing =
+        Scene::open("mode = \"vault\", secret = \"ENCRYPTED#OTHER\"", "", EVERYTHING).await;
+    let answer = missing.call(&missing.authority.token("ada", "read")).await;
+    // Without a credential the server is not even asked for its tools.
+    assert!(answer.get("error").is_some(), "{answer}");
+    assert!(missing.stage.script.lock().unwrap().asked.is_empty());
+    let remarks = std::fs::read_to_string(missing.stage.home.join("remarks.log")).unwrap();
+    assert!(remarks.contains("it has no line that begins with this name"), "{remarks}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -459,6 +559,10 @@ async fn everything_told(scene: &Scene, answers: &[Value]) -> Vec<u8> {
         let answer = scene.stage.send("GET", path, &[("authorization", &admin)], "").await;
         told.extend(format!("{path} {answer:?}").into_bytes());
     }
+    // Spans of calls, with the headers that they were sent with.
+    until("spans are sent", async || !scene.spans.lock().unwrap().is_empty()).await;
+    told.extend(format!("{:?}", scene.spans.lock().unwrap()).into_bytes());
+    // The home also has what the gateway says on its standard error.
     let mut folders = vec![scene.stage.home.clone()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
@@ -484,6 +588,7 @@ async fn no_token_and_no_secret_is_told_anywhere() {
         format!("mode = \"bound\", audience = \"{SERVER_AUDIENCE}\""),
         "mode = \"vault\", secret = \"SECRET\"".to_owned(),
         "mode = \"vault\", secret = \"vault:kv/reports#token\"".to_owned(),
+        "mode = \"vault\", secret = \"ENCRYPTED#ISSUES\"".to_owned(),
     ];
     for credentials in modes {
         let scene =
@@ -528,6 +633,8 @@ async fn no_token_and_no_secret_is_told_anywhere() {
             "canary-secret-id".to_owned(),
             "canary-vault-secret".to_owned(),
             "hvs.token-".to_owned(),
+            "canary-of-age-1".to_owned(),
+            AGE_KEY.to_owned(),
         ];
         canaries.extend(scene.authority.played.lock().unwrap().issued.iter().cloned());
         for canary in canaries {

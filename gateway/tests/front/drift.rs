@@ -1,7 +1,12 @@
 //! A server that changes behind the gateway.
 
 use crate::stage::{Setting, Stage, tool, until};
+use contract::surface::{Entry, EntryId, EntryType};
+use gate::network::{
+    Bucket, CorpusBucket, CorpusRow, CorpusVerdict, Parameters, ReasonClass, Salt,
+};
 use serde_json::json;
+use testing::{HttpAnswer, HttpService};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_tool_is_held_for_every_caller_and_others_go_on() {
@@ -63,4 +68,57 @@ async fn a_change_that_no_server_announces_is_held_by_the_schedule_before_anyone
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(events[0]["data"]["status"], "changed", "{events:?}");
     assert!(!marker.exists(), "a server that was never observed was started by the schedule");
+}
+
+/// What a directory lists as dangerous is held at the gateway as it is in `run`, and the receipt says which tier ran.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_s_warning_reaches_the_refusal_and_the_receipt() {
+    let mut changed = tool("read_report", "Reads a report.");
+    changed["annotations"] = json!({"destructiveHint": true});
+    let id = EntryId::new(EntryType::Tool, "read_report");
+    let entry = Entry::from_raw(id, &changed.to_string()).unwrap();
+    let row = CorpusRow {
+        definition_hash: entry.definition_hash().unwrap(),
+        verdict: CorpusVerdict::Dangerous,
+        reason_class: ReasonClass::DestructiveFlip,
+    };
+    let service = HttpService::start(move |request| {
+        let path = request.path.strip_prefix("/api/v1/network/").unwrap_or_default();
+        let answer = match path {
+            "parameters" => json!(Parameters::new(1, Salt::from_bytes([1; 32]))),
+            "corpus/0/0" => json!(CorpusBucket::new(Bucket::new(0, 0).unwrap(), vec![row])),
+            _ => return HttpAnswer::Status(404),
+        };
+        HttpAnswer::Json(answer.to_string())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, "hpn_key\n").unwrap();
+    let server = format!(
+        "[relist]\nmax_age = 0\n[network]\nurl = \"{}\"\nkey = \"file:{}\"\nallow_private = true\n",
+        service.url(),
+        key.display()
+    );
+    let tools = vec![tool("read_report", "Reads a report.")];
+    let stage = Stage::open(Setting { tools, server: &server, ..Setting::default() }).await;
+    let ada = stage.begin("/mcp", "ada").await;
+    let arguments = json!({"path": "a"});
+    let called = stage.call("ada", &ada, "reports__read_report", &arguments).await;
+    assert!(called.get("result").is_some(), "{called}");
+    stage.script.lock().unwrap().tools[0] = changed;
+    until("a refusal that rests on the corpus", async || {
+        let held = stage.call("ada", &ada, "reports__read_report", &arguments).await;
+        assert_eq!(held["error"]["code"], -32010, "{held}");
+        let data = &held["error"]["data"];
+        data["tier_reached"] == 1 && data["verdict"] == "HOLD"
+    })
+    .await;
+    let is_told = |line: &serde_json::Value| line["name"] == "corpus.answered";
+    until("the answer is recorded", async || stage.receipts().iter().any(is_told)).await;
+    let last = stage.decisions().into_iter().rfind(|line| line["drift"]["verdict"] == "HOLD");
+    let drift = last.unwrap()["drift"].clone();
+    assert_eq!(
+        (&drift["tier_reached"], &drift["verdict_scope"]),
+        (&json!(1), &json!("structural"))
+    );
 }

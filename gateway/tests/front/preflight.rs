@@ -1,7 +1,7 @@
 //! What arguments a call may have and how many calls may be made: refused before the server sees any of it, with the place
 //! and the rule, and nothing of the values anywhere.
 
-use crate::stage::{Setting, Stage};
+use crate::stage::{Setting, Stage, until};
 use serde_json::{Value, json};
 
 /// What no file, metric or error may have.
@@ -135,4 +135,61 @@ async fn calls_over_a_rate_or_a_quota_are_refused_for_that_principal_alone() {
         assert!(answer.get("result").is_some(), "{answer}");
         assert_eq!(stage.script.lock().unwrap().count("tools/call"), 3);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_counted_outlives_a_reload() {
+    for (rule, more, reason) in [
+        ("rate = \"2/hour\"", "rate = \"3/hour\"", "rate_limited"),
+        ("quota = \"2/day\"", "quota = \"3/day\"", "quota_exceeded"),
+    ] {
+        let (stage, session) = stage(&format!("preflight = {{ {rule} }}")).await;
+        let good = json!({"path": "a"});
+        let call = async || stage.call("ada", &session, "reports__write", &good).await;
+        for _ in 0..2 {
+            let answer = call().await;
+            assert!(answer.get("result").is_some(), "{answer}");
+        }
+        // Other settings of the server open it again; its calls were made all the same.
+        stage.reload("risk = \"low\"", "risk = \"medium\"").await;
+        let answer = call().await;
+        assert_eq!(answer["error"]["data"]["reason"], reason, "{answer}");
+        stage.reload(rule, more).await;
+        // A rate gives back while time passes: at another rate, a bucket is fuller or emptier.
+        if reason == "quota_exceeded" {
+            let answer = call().await;
+            assert!(answer.get("result").is_some(), "{answer}");
+        }
+        let answer = call().await;
+        assert_eq!(answer["error"]["data"]["reason"], reason, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_takes_too_long_is_answered_and_cancelled_at_its_server() {
+    let gateway = "limits = { call_timeout_seconds = 1, call_max_seconds = 30 }";
+    let stage = Stage::open(Setting { gateway, ..Setting::default() }).await;
+    let session = stage.begin("/mcp", "ada").await;
+    stage.ask("ada", &session, "tools/list", &json!({})).await;
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    stage.script.lock().unwrap().gate = Some(gate.clone());
+    let arguments = json!({"path": "a"});
+    let late = stage.call("ada", &session, "reports__read_report", &arguments).await;
+    assert_eq!(late["error"]["data"]["reason"], "timeout", "{late}");
+    let sent = |method: &str| {
+        let script = stage.script.lock().unwrap();
+        let found = script.asked.iter().find(|(asked, ..)| asked == method);
+        found.map(|(_, _, message)| message.clone())
+    };
+    until("the server is told", async || sent("notifications/cancelled").is_some()).await;
+    let (call, cancelled) = (sent("tools/call").unwrap(), sent("notifications/cancelled").unwrap());
+    assert_eq!(cancelled["params"]["requestId"], call["id"], "{cancelled}");
+    until("the outcome is recorded", async || {
+        stage.receipts().iter().any(|line| line["outcome"]["status"] == "timeout")
+    })
+    .await;
+    // The next one is made.
+    gate.add_permits(10);
+    let answer = stage.call("ada", &session, "reports__read_report", &arguments).await;
+    assert!(answer.get("result").is_some(), "{answer}");
 }

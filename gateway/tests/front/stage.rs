@@ -18,6 +18,7 @@ use std::time::Duration;
 use store::receipts::Settings as ReceiptSettings;
 use store::{By, Home, NewApiKey, Store};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 /// What the server says, and what it was asked.
@@ -30,8 +31,12 @@ pub(crate) struct Script {
     pub(crate) instead: BTreeMap<String, (u16, &'static str, String)>,
     /// Calls wait for a permit of this before they are answered.
     pub(crate) gate: Option<Arc<tokio::sync::Semaphore>>,
+    /// Lists of tools wait for one of this.
+    pub(crate) list_gate: Option<Arc<tokio::sync::Semaphore>>,
     /// Answers 401 to every request whose `authorization` does not have one of these in it; `None` accepts all.
     pub(crate) accepts: Option<Vec<String>>,
+    /// JSON documents that it has at these paths, for anyone.
+    pub(crate) documents: BTreeMap<String, Value>,
 }
 
 impl Script {
@@ -70,6 +75,7 @@ pub(crate) struct Stage {
     pub(crate) home: PathBuf,
     configuration: String,
     directory: Arc<TempDir>,
+    upstream: SocketAddr,
 }
 
 /// An answer over HTTP.
@@ -92,7 +98,7 @@ impl Answer {
 pub(crate) struct Setting<'a> {
     pub(crate) tools: Vec<Value>,
     pub(crate) policies: &'a str,
-    /// Subjects and their groups.
+    /// Subjects and their groups. `ada@acme` is of an organization; `ada#2` is another key of `ada`.
     pub(crate) principals: &'a [(&'a str, &'a [&'a str])],
     /// Administrators and their groups. They are people.
     pub(crate) admins: &'a [(&'a str, &'a [&'a str])],
@@ -146,7 +152,7 @@ impl Stage {
         }
         let (node, address) = start(&configuration, folder, &home).await;
         let directory = Arc::new(directory);
-        Stage { address, script, keys, node, home, configuration, directory }
+        Stage { address, script, keys, node, home, configuration, directory, upstream }
     }
 
     /// Another node with the same settings and keys, in a home of its own.
@@ -171,6 +177,7 @@ impl Stage {
             home,
             configuration: self.configuration.clone(),
             directory: self.directory.clone(),
+            upstream: self.upstream,
         }
     }
 
@@ -185,7 +192,19 @@ impl Stage {
             home: self.home.clone(),
             configuration: self.configuration.clone(),
             directory: self.directory.clone(),
+            upstream: self.upstream,
         }
+    }
+
+    /// Has the node take over its settings with one text in the place of another.
+    pub(crate) async fn reload(&self, text: &str, instead: &str) {
+        let configuration = self.configuration.replace(text, instead);
+        assert_ne!(configuration, self.configuration);
+        let listen = self.address.to_string();
+        let settings = read(&configuration, self.directory.path(), &listen);
+        let node = self.node.clone();
+        let reloaded = tokio::task::spawn_blocking(move || node.reload(settings));
+        reloaded.await.expect("a reload").expect("newer settings");
     }
 
     /// Makes a request to the admin API.
@@ -193,6 +212,11 @@ impl Stage {
         let authorization = format!("Bearer {}", self.key(&format!("admin {sub}")));
         let headers = [("authorization", authorization.as_str())];
         self.send(method, &format!("/admin/v1{path}"), &headers, "").await
+    }
+
+    /// Where the server is.
+    pub(crate) fn upstream(&self) -> SocketAddr {
+        self.upstream
     }
 
     pub(crate) fn key(&self, sub: &str) -> &str {
@@ -243,6 +267,25 @@ impl Stage {
         let body = body.await.expect("in time").expect("a body").to_bytes();
         driver.abort();
         Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    }
+
+    /// Posts a body in a session and leaves without an answer once something holds.
+    pub(crate) async fn post_and_leave(
+        &self,
+        (sub, session): (&str, &str),
+        body: &str,
+        once: impl AsyncFn() -> bool,
+    ) {
+        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            self.key(sub),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.expect("a request");
+        until("the client may leave", once).await;
+        drop(stream);
     }
 
     /// Posts a body and reads the stream that answers it.
@@ -482,12 +525,14 @@ pub(crate) fn add_key(store: &mut dyn Store, sub: &str, groups: &[&str]) -> Stri
 
 fn add_key_of(store: &mut dyn Store, sub: &str, groups: &[&str], admin: bool) -> String {
     let key = StaticKey::generate(admin).expect("randomness");
+    let (sub, number) = sub.split_once('#').unwrap_or((sub, ""));
+    let (sub, org) = sub.split_once('@').map_or((sub, None), |(sub, org)| (sub, Some(org)));
     let new = NewApiKey {
-        id: format!("{}-{sub}", if admin { "a" } else { "k" }).parse().expect("an id"),
+        id: format!("{}-{sub}{number}", if admin { "a" } else { "k" }).parse().expect("an id"),
         hash: key.hash(),
         sub: sub.to_owned(),
         actor_type: if admin { store::ActorType::User } else { store::ActorType::Agent },
-        org: None,
+        org: org.map(str::to_owned),
         groups: groups.iter().map(ToString::to_string).collect(),
         expires_at: None,
         admin,
@@ -550,6 +595,12 @@ async fn respond(
             return plain(*status, media, body.replace("\"ID\"", &id.to_string()));
         }
     }
+    if parts.method == http::Method::GET {
+        let script = script.lock().expect("a lock");
+        if let Some(document) = script.documents.get(parts.uri.path()) {
+            return plain(200, "application/json", document.to_string());
+        }
+    }
     if parts.method != http::Method::POST {
         return plain(405, "text/plain", String::new());
     }
@@ -559,7 +610,11 @@ async fn respond(
     let gate = {
         let mut script = script.lock().expect("a lock");
         script.asked.push((method.clone(), parts.headers.clone(), message.clone()));
-        script.gate.clone().filter(|_| method == "tools/call")
+        match method.as_str() {
+            "tools/call" => script.gate.clone(),
+            "tools/list" => script.list_gate.clone(),
+            _ => None,
+        }
     };
     if let Some(gate) = gate {
         gate.acquire().await.expect("a permit").forget();

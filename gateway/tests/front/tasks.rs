@@ -407,3 +407,30 @@ async fn a_server_that_answers_anything_to_what_it_does_not_know_is_spoken_to_wi
         assert!(!stage.receipts().iter().any(drifted), "{nothing}");
     }
 }
+
+/// A person saw the call, and not what the client tells its task afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn further_input_for_a_task_of_an_approved_call_needs_approval_too() {
+    let stage = Stage::open(Setting {
+        policies: "@id(\"ask\")\n@require_approval(\"leads\")\npermit(principal, action in Action::\"call\", resource);\n@id(\"rest\")\npermit(principal, action in [Action::\"use\", Action::\"grant\"], resource);",
+        gateway: "limits = { approval_wait_seconds = 0 }",
+        principals: &[("ada", &[])],
+        admins: &[("bob", &["leads"])],
+        ..Setting::default()
+    })
+    .await;
+    stateless_tasks(&stage);
+    ask(&stage, "ada", "tools/list", &json!({})).await;
+    let call = json!({"name": "reports__read_report", "arguments": {"path": "a"}});
+    let (_, waits) = ask(&stage, "ada", "tools/call", &call).await;
+    let id = waits["error"]["data"]["approval_id"].as_str().unwrap_or_else(|| panic!("{waits}"));
+    let granted = stage.admin("POST", &format!("/approvals/{id}/grant"), "bob").await;
+    assert_eq!(granted.status, 200, "{granted:?}");
+    let task = json!({"taskId": make_task(&stage, "ada").await});
+    // To ask what became of it is no further call.
+    let (_, got) = ask(&stage, "ada", "tasks/get", &task).await;
+    assert!(got.get("result").is_some(), "{got}");
+    let (_, refused) = ask(&stage, "ada", "tasks/update", &task).await;
+    assert_eq!(refused["error"]["data"]["reason"], "approval_required", "{refused}");
+    assert!(asked(&stage, "tasks/update").is_empty());
+}

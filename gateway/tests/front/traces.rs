@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
 /// The paths, headers and bodies that a collector was sent.
-type Taken = Arc<Mutex<Vec<(String, http::HeaderMap, String)>>>;
+pub(crate) type Taken = Arc<Mutex<Vec<(String, http::HeaderMap, String)>>>;
 
-async fn collector(status: u16) -> (SocketAddr, Taken) {
+pub(crate) async fn collector(status: u16) -> (SocketAddr, Taken) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let taken = Taken::default();
@@ -114,4 +114,33 @@ async fn calls_go_on_while_a_collector_refuses_and_nothing_is_sent_by_default() 
     assert!(call(&plain, &session, "01").await.get("result").is_some());
     let metrics = plain.send("GET", "/metrics", &[], "").await.body;
     assert!(!metrics.contains("traced_calls"), "{metrics}");
+}
+
+/// A name that no server offers may be an argument that landed in the wrong place, and so may a URI.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_name_that_was_not_accepted_is_in_a_span() {
+    const CANARY: &str = "canary-in-a-name-31f";
+    let (address, taken) = collector(200).await;
+    let server = format!("[traces]\notlp = \"http://{address}\"");
+    let stage = Stage::open(Setting { server: &server, ..Setting::default() }).await;
+    let session = stage.begin("/servers/reports/mcp", "ada").await;
+    let post = async |method: &str, params: Value| {
+        let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
+        let headers = [("mcp-session-id", session.as_str()), ("traceparent", parent.as_str())];
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        stage.post("/servers/reports/mcp", "ada", &headers, &body.to_string()).await
+    };
+    post("tools/call", json!({"name": "read_report", "arguments": {"path": CANARY}})).await;
+    post("tools/call", json!({"name": CANARY, "arguments": {}})).await;
+    post("resources/read", json!({"uri": format!("file:///{CANARY}")})).await;
+    post("prompts/get", json!({"name": CANARY})).await;
+    post("completion/complete", json!({"ref": {"type": "ref/prompt", "name": CANARY}})).await;
+    let sent =
+        || -> String { taken.lock().unwrap().iter().map(|(.., body)| body.as_str()).collect() };
+    until("spans are exported", async || {
+        let all = sent();
+        ["read_report", "resources/read", "prompts/get"].iter().all(|name| all.contains(name))
+    })
+    .await;
+    assert!(!sent().contains(CANARY), "{}", sent());
 }

@@ -23,8 +23,8 @@ fn what_wire_writes_is_recognized_wherever_our_program_lies() {
 
 #[test]
 fn the_id_is_no_argument_of_its_own() {
-    assert_eq!(opening("a.b", None), ["run", "--server=a.b"]);
-    assert_eq!(opening("a.b", Some("/h")), ["run", "--server=a.b", "--home", "/h"]);
+    assert_eq!(opening("a.b", None, None), ["run", "--server=a.b"]);
+    assert_eq!(opening("a.b", Some("/h"), None), ["run", "--server=a.b", "--home", "/h"]);
 }
 
 #[test]
@@ -34,6 +34,45 @@ fn what_a_person_wrote_is_recognized() {
     is_program_behind("holdpoint run --posture shield --server=a -- npx --server b", Some("a"), 5);
     is_program_behind("holdpoint run --allow-private --home /h -- npx", None, 5);
     is_program_behind("holdpoint --home /h --json run --server a -- npx", Some("a"), 7);
+}
+
+#[test]
+fn our_package_is_recognized_behind_a_package_manager() {
+    for (line, at) in [
+        ("npx holdpoint run --server=a -- npx -y x", 4),
+        ("npx -y holdpoint@0.2.0 run --server=a -- x", 5),
+        ("/usr/bin/npx --package=holdpoint -- holdpoint run --server=a -- x", 6),
+        (r"C:\node\npx.CMD -y holdpoint run --server=a -- x", 5),
+        ("bunx holdpoint run --server=a -- x", 4),
+        ("pnpm dlx holdpoint run --server=a -- x", 5),
+        ("uvx holdpoint run --server=a -- x", 4),
+        ("uvx --from holdpoint==0.1.0 holdpoint run --server=a -- x", 6),
+        ("uv tool run holdpoint@latest run --server=a -- x", 6),
+    ] {
+        is_program_behind(line, Some("a"), at);
+        assert!(words(line).unwrap().is_fetched, "{line}");
+    }
+    assert!(!words("holdpoint run -- x").unwrap().is_fetched);
+}
+
+#[test]
+fn another_package_is_not_ours() {
+    for line in [
+        "npx holdpoint-extra run --server=a -- x",
+        "npx @other/holdpoint run --server=a -- x",
+        "npx -p other holdpoint run --server=a -- x",
+        "npx --package=other holdpoint run --server=a -- x",
+        "npx --registry https://x.example holdpoint run --server=a -- x",
+        "npx ./holdpoint run --server=a -- x",
+        "uvx --from other holdpoint run --server=a -- x",
+        "uvx --index https://x.example holdpoint run --server=a -- x",
+        "uv run holdpoint run --server=a -- x",
+        "npx holdpoint status",
+        "npx -y",
+        "npm holdpoint run --server=a -- x",
+    ] {
+        assert_eq!(words(line), None, "{line}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::table::host;
 fn manner(taken: Option<&BTreeSet<String>>) -> Manner<'_> {
     let host = host("cursor").unwrap();
     let (program, syntax) = ("/bin/holdpoint", Syntax::Json);
-    Manner { host, syntax, apart: None, program, home: None, own_home: None, taken }
+    Manner { host, syntax, apart: None, program, home: None, own_home: None, sandbox: None, taken }
 }
 
 fn guarded(name: &str, id: &str) -> String {

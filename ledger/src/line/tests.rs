@@ -35,7 +35,11 @@ fn decision<'a>(tool: &'a str, reasons: &'a [&'a str], result: RulingResult) -> 
             passthrough_detected: false,
             source: Some("none"),
         },
-        sandbox: Some(Sandbox { fs_policy: FsPolicy::ReadOnly, net_policy: NetPolicy::BlockAll }),
+        sandbox: Some(Sandbox {
+            fs_policy: FsPolicy::ReadOnly,
+            level: SandboxLevel::Partial,
+            net_policy: NetPolicy::BlockAll,
+        }),
         approval: None,
         drift: Some(Drift {
             definition_hash: BeforeAfter::default(),
@@ -145,6 +149,7 @@ fn a_decision_has_every_member_of_the_receipt() {
         "/token_handling/audience",
         "/token_handling/passthrough_detected",
         "/sandbox/fs_policy",
+        "/sandbox/level",
         "/sandbox/net_policy",
         "/approval",
         "/drift/verdict",

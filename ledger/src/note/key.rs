@@ -134,6 +134,10 @@ impl VerifyingKey {
         self.key_id
     }
 
+    pub(super) fn to_bytes(&self) -> [u8; KEY_BYTES] {
+        self.key.to_bytes()
+    }
+
     pub(super) fn has_signed(&self, text: &[u8], signature: &[u8]) -> bool {
         let Ok(signature) = ed25519_dalek::Signature::from_slice(signature) else { return false };
         // Strict: of each signature only one spelling verifies.

@@ -134,6 +134,9 @@ pub struct TokenHandling {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
+    /// Receipts of earlier versions do not have it.
+    #[serde(default)]
+    pub level: Option<String>,
     pub fs_policy: String,
     pub net_policy: String,
 }

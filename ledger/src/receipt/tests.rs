@@ -131,6 +131,7 @@ pub(crate) fn decision<'a>(
         },
         sandbox: Some(record::Sandbox {
             fs_policy: record::FsPolicy::WorkspaceOnly,
+            level: record::SandboxLevel::Full,
             net_policy: record::NetPolicy::BlockAll,
         }),
         approval: Some(record::Approval {
@@ -231,6 +232,7 @@ fn a_receipt_has_every_member_in_the_order_of_the_schema() {
     assert_eq!(document["latency_us"], json!({ "ours": 70, "theirs": 9000 }));
     assert_eq!(document["decision"]["policy_id"], "p-1");
     assert_eq!(document["sandbox"]["net_policy"], "block_all");
+    assert_eq!(document["sandbox"]["level"], "full");
     assert_eq!((&document["seq"], &document["outcome_seq"]), (&json!(1), &json!(2)));
     assert_eq!(document["ended_at"], "2023-11-14T22:13:20.005Z");
 }

@@ -93,6 +93,11 @@ impl Workspace {
 
     /// Checks a path in every reading of it. A path that does not begin with `/` begins in the workspace.
     pub fn check(&self, text: &str) -> Result<(), PathFault> {
+        self.readings(text).map(drop)
+    }
+
+    /// The same, and returns all readings: each of them stays in the workspace.
+    pub fn readings(&self, text: &str) -> Result<HashSet<String>, PathFault> {
         if text.len() > MAX_PATH_BYTES {
             return Err(PathFault::TooLong);
         }
@@ -109,7 +114,7 @@ impl Workspace {
             waiting.extend(other_readings(&reading)?);
             known.insert(reading);
         }
-        Ok(())
+        Ok(known)
     }
 
     fn check_reading(&self, text: &str) -> Result<(), PathFault> {

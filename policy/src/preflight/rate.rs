@@ -1,19 +1,15 @@
 //! How often calls are made: token buckets and daily quotas, by principal, tool or server.
-//!
-//! A bucket is one moment, at which it is full again (the generic cell rate algorithm), so that nothing has to refill it.
-//! Keys are hashed with a secret of the process: two callers share a bucket by accident once in 2^128.
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
+mod limiter;
+mod sharing;
+
+pub use limiter::{MAX_BUCKETS, RateLimiter};
+pub use sharing::{SharedBucket, SharedCount, UnreportedCalls};
+
 use std::fmt;
-use std::hash::BuildHasher;
 use std::str::FromStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most buckets at a time. Past it, callers who were not seen lately are refused until others fall idle.
-pub const MAX_BUCKETS: usize = 100_000;
-const SHARDS: usize = 16;
 const DAY_SECONDS: u64 = 86_400;
 
 /// Why a text is no rate or quota.
@@ -32,6 +28,17 @@ pub enum BadRate {
 pub struct Rate {
     pub calls: u32,
     pub period: Duration,
+}
+
+impl Rate {
+    /// The time in which the bucket gets one call back, in nanoseconds.
+    pub(crate) fn each_nanoseconds(self) -> u64 {
+        self.period_nanoseconds() / u64::from(self.calls.max(1))
+    }
+
+    pub(crate) fn period_nanoseconds(self) -> u64 {
+        u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX)
+    }
 }
 
 impl FromStr for Rate {
@@ -119,6 +126,17 @@ pub struct Throttle {
     pub scope: RateScope,
 }
 
+impl Throttle {
+    /// How many calls a node may let through before the other nodes can know of them: a tenth of what is allowed, and two
+    /// at least, so that a pair of calls at once is not refused.
+    pub fn lease(&self) -> u64 {
+        let rate = self.rate.map(|rate| u64::from(rate.calls));
+        let quota = self.quota.map(|quota| quota.calls);
+        let least = [rate, quota].into_iter().flatten().min().unwrap_or(u64::MAX);
+        least.div_ceil(10).max(2).min(least)
+    }
+}
+
 /// Whether a call may be made now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -132,112 +150,4 @@ pub enum RateDecision {
     Exceeded {
         retry_after: Duration,
     },
-}
-
-/// The buckets of one server.
-#[derive(Debug)]
-pub struct RateLimiter {
-    throttle: Throttle,
-    hashers: [RandomState; 2],
-    shards: [Mutex<Shard>; SHARDS],
-}
-
-#[derive(Debug, Default)]
-struct Shard {
-    buckets: HashMap<u128, Bucket>,
-    /// When idle buckets were last dropped, in nanoseconds.
-    swept: u64,
-}
-
-impl Shard {
-    /// Whether there is room for one more bucket. Idle ones are looked for once a second at most.
-    fn has_room(&mut self, now: u64, unix_seconds: u64) -> bool {
-        const SECOND: u64 = 1_000_000_000;
-        let most = MAX_BUCKETS / SHARDS;
-        if self.buckets.len() >= most && now.saturating_sub(self.swept) >= SECOND {
-            let day = unix_seconds / DAY_SECONDS;
-            self.buckets.retain(|_, it| it.full_at > now || it.used > 0 && it.day == day);
-            self.swept = now;
-        }
-        self.buckets.len() < most
-    }
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Bucket {
-    /// When it is full again, in nanoseconds.
-    full_at: u64,
-    day: u64,
-    used: u64,
-}
-
-impl RateLimiter {
-    pub fn new(throttle: Throttle) -> RateLimiter {
-        RateLimiter {
-            throttle,
-            hashers: [RandomState::new(), RandomState::new()],
-            shards: std::array::from_fn(|_| Mutex::default()),
-        }
-    }
-
-    pub fn throttle(&self) -> Throttle {
-        self.throttle
-    }
-
-    /// Takes one call out of the bucket. `now` is a time that only grows, counted from any one moment; `unix_seconds` says
-    /// which day it is.
-    pub fn take(&self, key: RateKey<'_>, now: Duration, unix_seconds: u64) -> RateDecision {
-        let nanoseconds = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let key = self.key(key);
-        let mut shard = self.shard(key);
-        if !shard.buckets.contains_key(&key) && !shard.has_room(nanoseconds, unix_seconds) {
-            return RateDecision::Limited { retry_after: Duration::from_secs(1) };
-        }
-        let bucket = shard.buckets.entry(key).or_default();
-        self.take_from(bucket, nanoseconds, unix_seconds)
-    }
-
-    fn take_from(&self, bucket: &mut Bucket, now: u64, unix_seconds: u64) -> RateDecision {
-        let Throttle { rate, quota, .. } = self.throttle;
-        let day = unix_seconds / DAY_SECONDS;
-        if bucket.day != day {
-            *bucket = Bucket { day, used: 0, ..*bucket };
-        }
-        if quota.is_some_and(|quota| bucket.used >= quota.calls) {
-            let rest = DAY_SECONDS - unix_seconds % DAY_SECONDS;
-            return RateDecision::Exceeded { retry_after: Duration::from_secs(rest) };
-        }
-        if let Some(Rate { calls, period }) = rate {
-            let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-            let each = period / u64::from(calls);
-            let full_at = bucket.full_at.max(now).saturating_add(each);
-            let most = now.saturating_add(period);
-            if full_at > most {
-                return RateDecision::Limited { retry_after: Duration::from_nanos(full_at - most) };
-            }
-            bucket.full_at = full_at;
-        }
-        if quota.is_some() {
-            bucket.used += 1;
-        }
-        RateDecision::Allowed
-    }
-
-    fn key(&self, RateKey { issuer, principal, tool }: RateKey<'_>) -> u128 {
-        let named = match self.throttle.scope {
-            RateScope::Principal => (issuer, principal, ""),
-            RateScope::PrincipalTool => (issuer, principal, tool),
-            RateScope::Tool => ("", "", tool),
-            RateScope::Server => ("", "", ""),
-        };
-        let [first, second] = &self.hashers;
-        u128::from(first.hash_one(named)) << 64 | u128::from(second.hash_one(named))
-    }
-
-    fn shard(&self, key: u128) -> MutexGuard<'_, Shard> {
-        let index = (key % SHARDS as u128) as usize;
-        let [first, ..] = &self.shards;
-        let shard = self.shards.get(index).unwrap_or(first);
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::keys::{ArgsHash, Fsync, OnFull};
 use crate::value::Amounts;
 use attest::{Binding, Digest, Package};
+use gate::behavior::{Consent, Leg};
 use gate::posture::Posture;
 
 fn refused(text: &str) -> String {
@@ -102,6 +103,9 @@ fn a_wrong_value_is_refused_with_its_key_and_what_is_expected() {
         ("[admission]\nattestation = \"x\"", "is about one server"),
         ("[admission]\npackage = \"x\"", "is about one server"),
         ("[server.a.admission]\nallow_tools = \"x\"", "`server.a.admission.allow_tools`: "),
+        ("[behavior]\nmode = \"sandbox\"", "`behavior` is about one server"),
+        ("[server.a.behavior]\nmode = \"on\"", "`server.a.behavior.mode`: "),
+        ("[server.a.behavior]\nowned = true", "owner"),
         ("[approval]\ntools = [\"x\"]", "`approval.tools` is about one server"),
         ("[server.a.approval]\ntools = []", "`server.a.approval.tools`: is empty"),
         ("[server.a.approval]\ntools = [\"\"]", "`server.a.approval.tools`: has an empty name"),
@@ -160,4 +164,16 @@ fn a_file_that_is_not_there_says_nothing_and_one_that_is_too_large_is_not_read()
     std::fs::write(&path, format!("#{}", "x".repeat(length))).unwrap();
     let refused = Configuration::read(&path).unwrap_err().to_string();
     assert!(refused.contains("holdpoint.toml: larger than"), "{refused}");
+}
+
+#[test]
+fn behaviour_is_tried_only_where_a_server_says_so() {
+    let text = "[server.a.behavior]\nmode = \"sandbox\"\n[server.b.behavior]\nmode = \"read-only\"\n\
+                [server.c.behavior]\nmode = \"read-only\"\nowner = true\n[server.d.behavior]\nowner = true\n";
+    let configuration = Configuration::parse(text).unwrap();
+    let consent = |id: &str| configuration.of(Some(&id.parse().unwrap())).behavior.consent();
+    assert_eq!(consent("a"), Consent::Given(Leg::Sandbox));
+    assert_eq!(consent("b"), Consent::NotOwned);
+    assert_eq!(consent("c"), Consent::Given(Leg::ReadOnly));
+    assert_eq!([consent("d"), consent("other")], [Consent::Off; 2]);
 }

@@ -42,6 +42,10 @@ impl GatewaySettings {
             ("receipts", self.receipts != newer.receipts),
             ("export", self.export != newer.export),
             ("traces", self.traces != newer.traces),
+            ("approval.webhook", self.webhook != newer.webhook),
+            ("anomaly", self.anomaly != newer.anomaly),
+            ("network", self.network != newer.network),
+            ("judge", self.judge != newer.judge),
         ];
         differing.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
@@ -61,6 +65,10 @@ impl GatewaySettings {
             receipts: running.receipts.clone(),
             export: running.export.clone(),
             traces: running.traces.clone(),
+            webhook: running.webhook.clone(),
+            anomaly: running.anomaly.clone(),
+            network: running.network.clone(),
+            judge: running.judge.clone(),
             ..self
         }
     }

@@ -220,6 +220,13 @@ pub(super) fn readable(
             );
             None
         }
+        SecretName::Age(_) => {
+            mistakes.add(
+                place,
+                "`age:` is for credentials of servers and their `env`; use `env:VARIABLE` or `file:PATH`",
+            );
+            None
+        }
         SecretName::Keyring(_) => {
             mistakes.add(
                 place,

@@ -2,7 +2,8 @@
 
 use super::front::readable;
 use super::mistake::{Mistakes, Place};
-use super::tables::{AuthTable, IssuerTable};
+use super::server::read_scopes;
+use super::tables::{AuthTable, ClientAuth, IssuerTable};
 use super::web_url::{WebOrigin, WebUrl};
 use crate::secret::SecretName;
 use crate::value::Text;
@@ -22,6 +23,18 @@ pub struct IssuerSettings {
     pub allow_private: bool,
     /// Certificate authorities of the key set's host, instead of the system's.
     pub ca: Option<SecretName>,
+    /// The gateway's own client there, with which people sign in to the gateway in a browser.
+    pub sign_in: Option<SignInSettings>,
+}
+
+/// How people sign in to the gateway at an issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInSettings {
+    /// The gateway's client, as `ID:SECRET`.
+    pub client: SecretName,
+    pub client_auth: ClientAuth,
+    /// What is asked for, `openid` among it.
+    pub scopes: Vec<String>,
 }
 
 /// The claims that say more of a caller than its subject. A claim without a name here is not read.
@@ -67,12 +80,7 @@ fn issuer(
     let issuer = url(table.issuer.as_ref(), &place.key("issuer"), mistakes);
     let jwks_uri = url(table.jwks_uri.as_ref(), &place.key("jwks_uri"), mistakes);
     let audience = audience(table.audience.as_ref(), public_url, place, mistakes);
-    if table.client.is_some() {
-        mistakes.add(
-            &place.key("client"),
-            "signing in with a browser is not available in this version; remove it",
-        );
-    }
+    let sign_in = sign_in(table, folder, place, mistakes);
     let mut claim = |key: &str, name: &Option<Text>| {
         let name = name.as_deref()?;
         if RESERVED_CLAIMS.contains(&name) {
@@ -98,7 +106,36 @@ fn issuer(
         claims,
         allow_private: table.allow_private,
         ca,
+        sign_in: sign_in?,
     })
+}
+
+/// `None` if there is a mistake in it, `Some(None)` if people do not sign in here.
+fn sign_in(
+    table: &IssuerTable,
+    folder: &Path,
+    place: &Place,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<Option<SignInSettings>> {
+    let Some(client) = &table.client else {
+        for (key, is_set) in [
+            ("client_auth", table.client_auth.is_some()),
+            ("sign_in_scopes", table.sign_in_scopes.is_some()),
+        ] {
+            if is_set {
+                mistakes.add(&place.key(key), "is about `client`, which is not set");
+            }
+        }
+        return Some(None);
+    };
+    let client = readable(client, folder, &place.key("client"), mistakes)?;
+    let place = place.key("sign_in_scopes");
+    let mut scopes = read_scopes(table.sign_in_scopes.as_deref(), &place, mistakes);
+    if !scopes.iter().any(|scope| scope == "openid") {
+        scopes.insert(0, "openid".to_owned());
+    }
+    let client_auth = table.client_auth.unwrap_or_default();
+    Some(Some(SignInSettings { client, client_auth, scopes }))
 }
 
 fn url(written: Option<&Text>, place: &Place, mistakes: &mut Mistakes<'_>) -> Option<WebUrl> {

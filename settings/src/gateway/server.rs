@@ -7,12 +7,14 @@ mod rules;
 use super::tables::Instance;
 use super::web_url::WebUrl;
 use crate::keys::{Admission, Preflight};
+use crate::sandbox::Sandbox;
 use crate::secret::SecretName;
 use gate::server::ServerId;
 use policy::{Risk, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use credentials::{Credentials, GrantKind, GrantSettings};
+pub(super) use credentials::read_scopes;
+pub use credentials::{Credentials, GrantKind, GrantSettings, UserGrantSettings};
 pub(super) use rules::{Common, read};
 
 /// Some hosts cut the names of tools here.
@@ -57,8 +59,8 @@ pub struct CommandSettings {
     pub instance: Instance,
     pub max_instances: usize,
     pub idle_seconds: u64,
-    /// Whether the operator lets it run without a sandbox in spite of its trust.
-    pub danger_unconfined: bool,
+    /// How it is confined. `None`: not at all, because the operator trusts it or says `danger_unconfined`.
+    pub sandbox: Option<Box<Sandbox>>,
 }
 
 /// A server that is reached over streamable HTTP.

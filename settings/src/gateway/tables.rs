@@ -6,9 +6,11 @@
 )]
 
 use crate::keys::{
-    Admission, DriftScope, Export, FirstUsePolicy, Guard, Origin, Preflight, Receipts, Relist,
-    Shield, tables, words,
+    Admission, Anomaly, DriftScope, Export, FirstUsePolicy, Guard, Origin, Preflight, Receipts,
+    Relist, Shield, tables, words,
 };
+use crate::network::{JudgeKeys, Network};
+use crate::sandbox::Sandbox;
 use crate::secret::SecretName;
 use crate::value::{Parsed, Text, Whole};
 use attest::Digest;
@@ -37,8 +39,14 @@ tables! {
         receipts: Receipts,
         export: Export,
         traces: TracesTable,
+        anomaly: Anomaly,
+        network: Network,
+        judge: JudgeKeys,
         egress: Option<EgressTable>,
         vault: Option<VaultTable>,
+        age: Option<AgeTable>,
+        approval: ApprovalTable,
+        oauth_proxy: Option<ProxyTable>,
         server: Vec<ServerTable>,
         toolset: Vec<ToolsetTable>,
     }
@@ -90,6 +98,23 @@ tables! {
         allow_private: bool,
         ca: Option<SecretName>,
         client: Option<SecretName>,
+        client_auth: Option<ClientAuth>,
+        sign_in_scopes: Option<Vec<String>>,
+    }
+    ProxyTable {
+        issuer: Option<Text>,
+        client_hosts: Vec<Text>,
+        access_seconds: Option<Whole<60, 3_600>>,
+        refresh_days: Option<Whole<1, 365>>,
+        consent_days: Option<Whole<1, 365>>,
+        allow_private: bool,
+        ca: Option<SecretName>,
+        client: Vec<ProxyClientTable>,
+    }
+    ProxyClientTable {
+        id: Option<Text>,
+        name: Option<Text>,
+        redirect_uris: Vec<Text>,
     }
     KeysTable {
         enabled: bool,
@@ -110,6 +135,19 @@ tables! {
         namespace: Option<Text>,
         auth: VaultAuthTable,
         refresh_seconds: Option<Whole<1, DAY>>,
+        allow_private: bool,
+        ca: Option<SecretName>,
+    }
+    AgeTable {
+        identity: Option<SecretName>,
+    }
+    ApprovalTable {
+        webhook: Option<WebhookTable>,
+    }
+    WebhookTable {
+        url: Option<Text>,
+        secret: Option<SecretName>,
+        decide_at: Option<Text>,
         allow_private: bool,
         ca: Option<SecretName>,
     }
@@ -138,7 +176,7 @@ tables! {
         max_instances: Option<Whole<1, 10_000>>,
         idle_seconds: Option<Whole<1, DAY>>,
         danger_unconfined: Option<bool>,
-        sandbox: Option<SandboxTable>,
+        sandbox: Option<Sandbox>,
         preflight: Option<Preflight>,
         credentials: Option<CredentialsTable>,
         headers: BTreeMap<String, SecretName>,
@@ -152,24 +190,20 @@ tables! {
         version: Option<Text>,
         integrity: Option<Parsed<Digest>>,
     }
-    SandboxTable {
-        required: bool,
-        fs: Option<Text>,
-        workspace: Option<Text>,
-        net: Option<Text>,
-        net_allow: Vec<String>,
-    }
     CredentialsTable {
         mode: Option<CredentialMode>,
         secret: Option<SecretName>,
         header: Option<Text>,
         scheme: Option<String>,
         token_endpoint: Option<Text>,
+        revocation_endpoint: Option<Text>,
         audience: Option<Text>,
         resource: Option<Text>,
         scopes: Option<Vec<String>>,
         client: Option<SecretName>,
         client_auth: Option<ClientAuth>,
+        register: Option<bool>,
+        issuer: Option<Text>,
         allow_private: Option<bool>,
         ca: Option<SecretName>,
     }
@@ -221,8 +255,14 @@ impl GatewayFile {
             auth: AuthTable { issuer: vec![IssuerTable::default()], ..AuthTable::default() },
             egress: Some(EgressTable::default()),
             vault: Some(VaultTable::default()),
+            age: Some(AgeTable::default()),
+            approval: ApprovalTable { webhook: Some(WebhookTable::default()) },
+            oauth_proxy: Some(ProxyTable {
+                client: vec![ProxyClientTable::default()],
+                ..ProxyTable::default()
+            }),
             server: vec![ServerTable {
-                sandbox: Some(SandboxTable::default()),
+                sandbox: Some(Sandbox::default()),
                 preflight: Some(Preflight::default()),
                 credentials: Some(CredentialsTable::default()),
                 ..ServerTable::default()

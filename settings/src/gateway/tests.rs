@@ -1,4 +1,7 @@
+mod sign_in;
+
 use super::*;
+use crate::Sandbox;
 use crate::secret::SecretName;
 use policy::{Risk, Trust};
 
@@ -196,7 +199,6 @@ fn issuers_are_secure_named_once_and_have_an_audience_of_their_own() {
     twins(&good, "jwks_uri = \"https://idp.example.com/jwks\"\n", "", "jwks_uri`: missing");
     twins(&good, "\"groups\"", "\"sub\"", "`sub` has a meaning of its own");
     twins(&good, ISSUER, &format!("{ISSUER}{ISSUER}"), "configured twice");
-    twins(&good, "groups_claim", "client = \"env:C\"\ngroups_claim", "browser is not available");
 }
 
 #[test]
@@ -232,34 +234,51 @@ fn a_server_is_reached_in_exactly_one_way() {
 }
 
 #[test]
-fn a_command_without_trust_runs_only_if_the_operator_says_so() {
+fn a_command_without_trust_is_confined_unless_the_operator_says_otherwise() {
+    let sandbox = |text: &str| match &read(text).servers[&id("files")].reach {
+        Reach::Command(command) => command.sandbox.as_deref().cloned(),
+        Reach::Url(_) => unreachable!("it has a command"),
+    };
     for trust in ["community", "unknown"] {
-        let accepted =
-            FILES.replace("\"internal\"", &format!("\"{trust}\"\ndanger_unconfined = true"));
-        let expected = format!("a command of trust `{trust}` has to run in a sandbox");
-        twins(&accepted, "danger_unconfined = true", "", &expected);
-        twins(&accepted, "danger_unconfined = true", "danger_unconfined = false", &expected);
-        assert!(read(&accepted).warnings().iter().any(|warning| warning.contains("unconfined")));
+        let confined = FILES.replace("\"internal\"", &format!("\"{trust}\""));
+        assert_eq!(sandbox(&confined), Some(Sandbox::default()), "{trust}");
+        let open = format!("\"{trust}\"\ndanger_unconfined = true");
+        let open = FILES.replace("\"internal\"", &open);
+        assert_eq!(sandbox(&open), None, "{trust}");
+        assert!(read(&open).warnings().iter().any(|warning| warning.contains("unconfined")));
     }
-    twins(FILES, "trust = \"internal\"\n", "", "`unknown` (no `trust` is set)");
-    read(&FILES.replace("internal", "verified"));
+    assert_eq!(sandbox(&FILES.replace("trust = \"internal\"\n", "")), Some(Sandbox::default()));
+    assert_eq!(sandbox(FILES), None);
+    let asked = "\"internal\"\nsandbox = { fs = \"read_only\" }";
+    let asked = sandbox(&FILES.replace("\"internal\"", asked)).unwrap();
+    assert_eq!(asked.files(), sandbox::FilePolicy::ReadOnly);
     read(&ISSUES.replace("verified", "unknown"));
     // An unreadable trust is one mistake, not two.
     twins(FILES, "\"internal\"", "\"inhouse\"", "`inhouse` is not one of internal, verified");
 }
 
 #[test]
-fn what_this_version_lacks_is_refused_and_not_ignored() {
+fn a_sandbox_that_contradicts_itself_is_refused() {
     let with = |line: &str| format!("trust = \"internal\"\n{line}\n");
     for (line, expected) in [
-        ("sandbox = { required = true }", "a sandbox is not available in this version"),
-        ("sandbox = {}", "a sandbox is not available in this version"),
-        ("env = { T = \"keyring:files\" }", "`keyring:` is not available in this version"),
+        ("sandbox = { net = \"block_all\", net_allow = [\"a.example\"] }", "allows none"),
+        ("sandbox = { fs = \"everything\" }", "`everything` is not one of workspace_only"),
+        ("sandbox = { net_allow = [\"*\"] }", "`*` is not the name of a host"),
+        ("sandbox = { workspace = \"work\" }", "`work` is not an absolute path"),
+        ("sandbox = { requird = true }", "did you mean `server.sandbox.required`?"),
+        ("sandbox = {}\ndanger_unconfined = true", "`sandbox` asks for one"),
     ] {
         twins(FILES, "trust = \"internal\"\n", &with(line), expected);
     }
-    let none = format!("{ISSUES}credentials = {{ mode = \"none\" }}\n");
-    twins(&none, "\"none\"", "\"user\"", "`user` is not available in this version");
+    twins(ISSUES, "trust", "sandbox = {}\ntrust", "servers with a `command`");
+}
+
+#[test]
+fn what_this_version_lacks_is_refused_and_not_ignored() {
+    let with = |line: &str| format!("trust = \"internal\"\n{line}\n");
+    let line = with("env = { T = \"keyring:files\" }");
+    let expected = "`keyring:` is not available in this version";
+    twins(FILES, "trust = \"internal\"\n", &line, expected);
     twins("", "", "[egress]\nproxy = \"http://proxy:3128\"\n", "not available in this version");
 }
 

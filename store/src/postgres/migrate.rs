@@ -15,13 +15,16 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
+    include_str!("migrations/5.sql"),
+    include_str!("migrations/6.sql"),
+    include_str!("migrations/7.sql"),
 ];
 
 /// The first version whose switches are sealed.
 pub(super) const SEALED_SWITCHES: i64 = 2;
 
 /// The tables of which others are told when they change.
-const WATCHED: [&str; 11] = [
+const WATCHED: [&str; 15] = [
     "servers",
     "pins",
     "observations",
@@ -30,7 +33,11 @@ const WATCHED: [&str; 11] = [
     "revocations",
     "api_keys",
     "switch_seal",
+    "quarantines",
+    "drills",
+    "drill_sightings",
     "call_approvals",
+    "sign_ins",
     "statistics",
     "events",
 ];

@@ -26,8 +26,8 @@ use ledger::folder::ChainId;
 use ledger::line::{Draft, Encoder};
 use ledger::record::{Decision, Event, Outcome, Record};
 use std::cell::RefCell;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -58,6 +58,8 @@ struct Shared {
     worker: Arc<Worker>,
     /// There is something for the thread that syncs which does not wait for the next second.
     is_asked: AtomicBool,
+    /// Something was queued that the thread is to write which holds the chain.
+    is_left: AtomicBool,
     /// Outcomes that could not be written, and were too many to wait.
     lost_outcomes: AtomicU64,
 }
@@ -104,6 +106,7 @@ impl Receipts {
             journal,
             worker: worker.clone(),
             is_asked: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
             lost_outcomes: AtomicU64::new(0),
         });
         let tended: Arc<dyn Tended> = shared.clone();
@@ -146,11 +149,25 @@ impl Receipts {
 
     /// Blocks until all that is queued is written, or could not be.
     pub fn flush(&self) -> Result<(), ReceiptsError> {
-        let queued = {
-            let queue = self.shared.queue.lock().map_err(|_| self.shared.fail(PANICKED))?;
-            queue.first..queue.first + queue.drafts.len() as u64
-        };
+        let queued = self.shared.queued()?;
         if queued.is_empty() { Ok(()) } else { self.shared.settle(queued.start, queued.end - 1) }
+    }
+
+    /// Has all that is queued written: by this thread, or by the one that holds the chain just now, which is not waited
+    /// for. Returns an error where this thread knows that it could not be written.
+    pub fn write_queued(&self) -> Result<(), ReceiptsError> {
+        let queued = self.shared.queued()?;
+        if queued.is_empty() {
+            return Ok(());
+        }
+        if !self.shared.try_hold()? {
+            self.shared.is_left.store(true, Ordering::SeqCst);
+            // INVARIANT: the thread that holds the chain checks the mark after releasing it. So either the chain is free by
+            // now, or its holder sees the mark.
+            fence(Ordering::SeqCst);
+            self.shared.try_hold()?;
+        }
+        self.shared.progress.verdict(queued.start, queued.end - 1).unwrap_or(Ok(()))
     }
 
     /// Records a decision, and blocks until it is settled.
@@ -266,6 +283,12 @@ impl Shared {
         }
     }
 
+    /// The numbers of the records that are queued.
+    fn queued(&self) -> Result<Range<u64>, ReceiptsError> {
+        let queue = self.queue.lock().map_err(|_| self.fail(PANICKED))?;
+        Ok(queue.first..queue.first + queue.drafts.len() as u64)
+    }
+
     fn append(&self, record: &Record<'_>) -> Result<(), ReceiptsError> {
         let ticket = self.queue(record)?;
         self.settle(ticket.first, ticket.last)
@@ -307,19 +330,17 @@ impl Shared {
         self.held(chain)
     }
 
-    /// Writes all that is queued, where no other thread has the chain.
-    fn try_hold(&self) -> Result<(), ReceiptsError> {
+    /// Writes all that is queued, where no other thread has the chain. Returns whether none had.
+    fn try_hold(&self) -> Result<bool, ReceiptsError> {
         match self.chain.try_lock() {
-            Ok(chain) => self.held(chain).map(drop),
-            Err(TryLockError::WouldBlock) => Ok(()),
+            Ok(chain) => self.held(chain).map(|_| true),
+            Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Poisoned(_)) => Err(self.fail(PANICKED)),
         }
     }
 
     fn held<'s>(&'s self, chain: MutexGuard<'s, Chain>) -> Result<Held<'s>, ReceiptsError> {
-        let was_panicking = std::thread::panicking();
-        let release = Release { progress: &self.progress, was_panicking };
-        let mut held = Held { chain, _release: release };
+        let mut held = Held { chain, _release: Release::of(self, false) };
         if self.progress.has_fault() {
             return Err(self.stopped());
         }
@@ -327,9 +348,25 @@ impl Shared {
         Ok(held)
     }
 
+    /// Writes what others left to this thread while it held the chain.
+    fn write_left(&self) {
+        while self.is_left.load(Ordering::SeqCst) && !self.progress.has_fault() {
+            // Who holds the chain by now writes all that is queued, and looks at the mark again.
+            let Ok(chain) = self.chain.try_lock() else { return };
+            let mut held = Held { chain, _release: Release::of(self, true) };
+            if self.write(&mut held).is_err() {
+                return;
+            }
+        }
+    }
+
     fn write(&self, chain: &mut Chain) -> Result<(), ReceiptsError> {
         let (drafts, first) = {
             let mut queue = self.queue.lock().map_err(|_| self.fail(PANICKED))?;
+            // The thread that set the mark queued its line before that, and so before this thread took the queue.
+            if self.is_left.load(Ordering::Relaxed) {
+                self.is_left.store(false, Ordering::SeqCst);
+            }
             let first = queue.first;
             queue.first += queue.drafts.len() as u64;
             (chain.take(&mut queue.drafts), first)
@@ -478,16 +515,27 @@ impl DerefMut for Held<'_> {
 }
 
 struct Release<'s> {
-    progress: &'s Progress,
+    shared: &'s Shared,
     was_panicking: bool,
+    /// It was held to write what others left: who does that looks again by itself.
+    is_for_others: bool,
+}
+
+impl<'s> Release<'s> {
+    fn of(shared: &'s Shared, is_for_others: bool) -> Release<'s> {
+        Release { shared, was_panicking: std::thread::panicking(), is_for_others }
+    }
 }
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() && !self.was_panicking {
-            self.progress.fail(PANICKED);
-        } else {
-            self.progress.wake();
+        let is_panicking = std::thread::panicking();
+        if is_panicking && !self.was_panicking {
+            return self.shared.progress.fail(PANICKED);
+        }
+        self.shared.progress.wake();
+        if !is_panicking && !self.is_for_others {
+            self.shared.write_left();
         }
     }
 }

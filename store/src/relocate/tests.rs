@@ -3,8 +3,9 @@
 use super::{TABLES, relocate};
 use crate::tests::bench::*;
 use crate::{
-    ActorType, ApiKeyHash, ApprovalDecision, By, Count, Day, Home, Incident, IncidentLevel,
-    IncidentScope, Location, NewApiKey, NewPin, RevokedKind, Store, StoreError,
+    ActorType, ApiKeyHash, ApprovalDecision, By, Count, Day, DrillSighting, Home, Incident,
+    IncidentLevel, IncidentScope, Location, NewApiKey, NewPin, Quarantine, RevokedKind, SignIn,
+    SignInKind, Store, StoreError,
 };
 use contract::surface::Entry;
 use gate::pins::Basis;
@@ -33,6 +34,16 @@ fn fill(store: &mut dyn Store) {
     for value in ["b", "\0", "\u{1}", "\u{10}"] {
         store.revoke(RevokedKind::Session, value, ADA).unwrap();
     }
+    let quarantine = Quarantine {
+        principal: "svc".to_owned(),
+        session: Some("1".to_owned()),
+        rule: "more than 1/min denials".to_owned(),
+        at: NOON,
+    };
+    store.quarantine(&quarantine).unwrap();
+    let drill = store.begin_drill(ADA).unwrap();
+    let sighting = DrillSighting { node: "n1".to_owned(), place: "127.0.0.1:1".to_owned() };
+    store.note_drill(drill, &sighting).unwrap();
     let key = NewApiKey {
         id: "k1".parse().unwrap(),
         hash: ApiKeyHash([9; 32]),
@@ -48,9 +59,24 @@ fn fill(store: &mut dyn Store) {
     let call = call();
     let approval = "a1".parse().unwrap();
     store.park_call(&approval, &call, NOON, gate::time::Timestamp(NOON.0 + 9)).unwrap();
-    store.decide_call(&approval, ApprovalDecision::Grant, By { name: "bob", at: NOON }).unwrap();
+    store
+        .decide_call(
+            &approval,
+            ApprovalDecision::Grant { mfa: false },
+            By { name: "bob", at: NOON },
+        )
+        .unwrap();
     let count = Count { day: Day(3), server: id("mail"), name: "calls".to_owned(), value: 4 };
     store.add_counts(&[count]).unwrap();
+    let sign_in = SignIn {
+        kind: SignInKind::Grant,
+        name: "g1".parse().unwrap(),
+        owner: "ada".to_owned(),
+        at: NOON,
+        expires_at: NOON,
+        sealed: "sealed".to_owned(),
+    };
+    store.put_sign_in(&sign_in).unwrap();
 }
 
 fn location(bench: &Bench) -> Location {
@@ -193,7 +219,7 @@ fn every_column_is_moved(kind: Kind) {
         }
         Kind::Postgres => {
             "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()
-             AND table_name NOT IN ('shared', 'commits', 'holdpoint_format', 'nodes', 'instance_owners')"
+             AND table_name NOT IN ('shared', 'commits', 'holdpoint_format', 'nodes', 'instance_owners', 'rates')"
         }
     });
     assert_eq!(tables.len(), TABLES.len(), "{tables:?}");

@@ -15,6 +15,9 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
+    include_str!("migrations/5.sql"),
+    include_str!("migrations/6.sql"),
+    include_str!("migrations/7.sql"),
 ];
 
 /// The first version whose switches are sealed.

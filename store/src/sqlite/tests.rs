@@ -213,6 +213,8 @@ fn keys_that_were_sealed_before_they_had_powers_stay_sealed() {
     bench.sqlite().add_api_key(&key, By { name: "ada", at: NOON }).unwrap();
     bench.edit(
         "ALTER TABLE api_keys DROP COLUMN admin; ALTER TABLE api_keys DROP COLUMN clearance;
+         ALTER TABLE call_approvals DROP COLUMN step_up;
+         DROP TABLE quarantines; DROP TABLE drills; DROP TABLE drill_sightings; DROP TABLE sign_ins;
          PRAGMA user_version = 3",
     );
     let found = bench.sqlite().sealed_api_keys().unwrap();

@@ -2,6 +2,7 @@
 //! authenticated, and one that something other than Holdpoint wrote is not taken.
 
 use super::events::Event;
+use super::grant_seal;
 use super::incident::signed;
 use super::switch_seal::key_for;
 use crate::act::within;
@@ -17,8 +18,11 @@ use crate::key::{Key, Keys};
 use gate::time::Timestamp;
 
 const COLUMNS: &str = "id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at, decided_at,
-                       decided_by, used_at";
-const COLUMN_COUNT: usize = 12;
+                       decided_by, used_at, step_up";
+/// The columns that every grant is authenticated with. The last one is only where a grant has it.
+const AUTHENTICATED_COUNT: usize = 12;
+const STEP_UP: usize = 12;
+const MFA: &str = "mfa";
 
 const GARBLED: StoreError = StoreError::Garbled { what: "an approval" };
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
@@ -54,7 +58,9 @@ impl<B: Backend> ApprovalStore for B {
         by: By<'_>,
     ) -> Result<(), StoreError> {
         by.check()?;
-        self.write(|rows, keys| decide(rows, keys, id, decision, by))
+        let seen = self.grants_seen().get();
+        self.write(|rows, keys| decide(rows, keys, id, decision, seen, by))?;
+        self.grant_count().map(drop)
     }
 
     fn take_approval(
@@ -63,7 +69,19 @@ impl<B: Backend> ApprovalStore for B {
         call: &CallBinding,
         at: Timestamp,
     ) -> Result<Taken, StoreError> {
-        self.write(|rows, keys| take(rows, keys, id, call, at))
+        let seen = self.grants_seen().get();
+        let taken = self.write(|rows, keys| take(rows, keys, id, call, seen, at))?;
+        if let Taken::Taken(_) = taken {
+            // It is one more at least, without asking again.
+            self.grants_seen().set(self.grants_seen().get().max(seen.saturating_add(1)));
+        }
+        Ok(taken)
+    }
+
+    fn grant_count(&self) -> Result<i64, StoreError> {
+        let count = self.read(grant_seal::count)?;
+        self.grants_seen().set(self.grants_seen().get().max(count));
+        Ok(count)
     }
 
     fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError> {
@@ -77,15 +95,22 @@ impl<B: Backend> ApprovalStore for B {
         if !is_due {
             return Ok(0);
         }
-        self.write(|rows, _| {
-            let expire = "UPDATE call_approvals SET state = 'expired'
-                          WHERE state IN ('parked', 'granted') AND expires_at <= $1";
-            let expired = rows.execute(expire, &[now.0.into()])?;
-            rows.execute(
-                "DELETE FROM call_approvals WHERE expires_at <= $1",
-                &[kept_since.into()],
-            )?;
-            Ok(expired)
+        let seen = self.grants_seen().get();
+        self.write(|rows, keys| {
+            let grants =
+                "SELECT id FROM call_approvals WHERE state = 'granted' AND expires_at <= $1";
+            let expire = || {
+                let sql = "UPDATE call_approvals SET state = 'expired'
+                           WHERE state IN ('parked', 'granted') AND expires_at <= $1";
+                let expired = rows.execute(sql, &[now.0.into()])?;
+                let sql = "DELETE FROM call_approvals WHERE expires_at <= $1";
+                rows.execute(sql, &[kept_since.into()])?;
+                Ok(expired)
+            };
+            match rows.any(grants, &[now.0.into()])? {
+                true => grant_seal::change(rows, keys, seen, expire),
+                false => expire(),
+            }
         })
     }
 }
@@ -140,6 +165,7 @@ fn decide(
     keys: &Keys,
     id: &ApprovalId,
     decision: ApprovalDecision,
+    seen: i64,
     by: By<'_>,
 ) -> Result<(), StoreError> {
     let unknown = || Refusal::Unknown { what: "approval", name: id.to_string() };
@@ -151,19 +177,33 @@ fn decide(
     if by.name == approval.call.principal {
         return Err(Refusal::OwnCall { name: by.name.to_owned() }.into());
     }
-    let (state, action) = match decision {
-        ApprovalDecision::Grant => (ApprovalState::Granted, "approval.grant"),
-        ApprovalDecision::Refuse => (ApprovalState::Refused, "approval.refuse"),
+    let (state, action, step_up) = match decision {
+        ApprovalDecision::Grant { mfa } => {
+            (ApprovalState::Granted, "approval.grant", mfa.then_some(MFA))
+        }
+        ApprovalDecision::Refuse => (ApprovalState::Refused, "approval.refuse", None),
     };
-    rows.execute(
-        "UPDATE call_approvals SET state = $2, decided_at = $3, decided_by = $4 WHERE id = $1",
-        &[id.as_str().into(), state.as_str().into(), by.at.0.into(), by.name.into()],
-    )?;
-    if state == ApprovalState::Granted {
-        let authentication = fed(rows, &key_for(rows, keys, false)?, id)?.finish(0);
-        let sql = "UPDATE call_approvals SET authentication = $2 WHERE id = $1";
-        rows.execute(sql, &[id.as_str().into(), authentication.as_slice().into()])?;
-    }
+    let write = || {
+        rows.execute(
+            "UPDATE call_approvals SET state = $2, decided_at = $3, decided_by = $4, step_up = $5 WHERE id = $1",
+            &[
+                id.as_str().into(),
+                state.as_str().into(),
+                by.at.0.into(),
+                by.name.into(),
+                step_up.into(),
+            ],
+        )
+    };
+    match state {
+        ApprovalState::Granted => grant_seal::change(rows, keys, seen, || {
+            write()?;
+            let authentication = fed(rows, &key_for(rows, keys, false)?, id)?.finish(0);
+            let sql = "UPDATE call_approvals SET authentication = $2 WHERE id = $1";
+            rows.execute(sql, &[id.as_str().into(), authentication.as_slice().into()])
+        })?,
+        _ => write()?,
+    };
     let detail = format!("{} of {}", approval.call.principal, approval.call.server);
     Event { action, subject: Some(id.as_str()), detail: Some(&detail) }.write(rows, by)
 }
@@ -173,7 +213,11 @@ fn fed(rows: &dyn Transaction, key: &Key, id: &ApprovalId) -> Result<StateSeal, 
     let query = format!("SELECT {COLUMNS} FROM call_approvals WHERE id = $1");
     let mut seal = StateSeal::new(key, "holdpoint approval 1");
     rows.first(&query, &[id.as_str().into()], |row| {
-        seal.row((0..COLUMN_COUNT).map(|index| row.cell(index)));
+        seal.row((0..AUTHENTICATED_COUNT).map(|index| row.cell(index)));
+        // Apart, so that a grant that was given before there was this column stays valid.
+        if row.cell(STEP_UP) != Cell::Null {
+            seal.row([row.cell(STEP_UP)].into_iter());
+        }
         Ok(())
     })?;
     Ok(seal)
@@ -192,6 +236,7 @@ fn take(
     keys: &Keys,
     id: &ApprovalId,
     call: &CallBinding,
+    seen: i64,
     at: Timestamp,
 ) -> Result<Taken, StoreError> {
     let Some(mut approval) = one(rows, id)? else { return Ok(Taken::Unknown) };
@@ -205,10 +250,12 @@ fn take(
     if !is_authentic(rows, keys, id)? {
         return Err(GARBLED);
     }
-    // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself.
+    // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself: a grant that was
+    // in doubt is none any more then.
     let sql = "UPDATE call_approvals SET state = 'used', used_at = $2 WHERE id = $1 AND state = 'granted'";
-    if rows.execute(sql, &[id.as_str().into(), at.0.into()])? != 1 {
-        return Ok(Taken::Not(ApprovalState::Used));
+    let use_up = || rows.execute(sql, &[id.as_str().into(), at.0.into()]);
+    if grant_seal::change(rows, keys, seen, use_up)? != 1 {
+        return Ok(Taken::Doubted);
     }
     approval.state = ApprovalState::Used;
     approval.used_at = Some(at);
@@ -236,6 +283,7 @@ fn from_row(row: &dyn Row) -> Option<CallApproval> {
             Cell::Null => None,
             _ => Some(signed(row, 9, 10)?),
         },
+        mfa: row.cell(STEP_UP).text() == Some(MFA),
         used_at: row.cell(11).optional(Cell::integer)?.map(Timestamp),
     })
 }

@@ -8,9 +8,12 @@ use crate::database::{Backend, Cell, Row, Transaction};
 use crate::error::StoreError;
 use crate::incident::{
     Incident, IncidentLevel, IncidentScope, IncidentSeal, IncidentState, IncidentStore,
-    MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation, RevokedKind,
+    MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES, Revocation, RevokedKind, StoppedParts,
 };
+use crate::quarantine::{MAX_QUARANTINES, Quarantine, QuarantineId};
+use crate::witnessed::HOLDPOINT;
 use gate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The switch that denies tools.
@@ -34,10 +37,7 @@ impl<B: Backend> IncidentStore for B {
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError> {
         by.check()?;
         incident.check_limits()?;
-        let scope = match &incident.scope {
-            IncidentScope::All => None,
-            IncidentScope::Servers(servers) => Some(serde_json::json!(servers).to_string()),
-        };
+        let scope = written(&incident.scope);
         let switch = Switch {
             name: INCIDENT,
             level: Some(incident.level.as_str()),
@@ -57,8 +57,9 @@ impl<B: Backend> IncidentStore for B {
         })
     }
 
-    fn end_incident(&mut self, by: By<'_>) -> Result<(), StoreError> {
-        turn_off(self, INCIDENT, "incident.off", by)
+    fn end_incident(&mut self, reason: &str, by: By<'_>) -> Result<(), StoreError> {
+        within("the reason of the end of an incident", reason.len(), MAX_REASON_BYTES)?;
+        turn_off(self, INCIDENT, "incident.off", Some(reason), by)
     }
 
     fn block_egress(&mut self, by: By<'_>) -> Result<(), StoreError> {
@@ -73,7 +74,7 @@ impl<B: Backend> IncidentStore for B {
     }
 
     fn unblock_egress(&mut self, by: By<'_>) -> Result<(), StoreError> {
-        turn_off(self, BLOCK_EGRESS, "incident.unblock_egress", by)
+        turn_off(self, BLOCK_EGRESS, "incident.unblock_egress", None, by)
     }
 
     fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError> {
@@ -88,6 +89,44 @@ impl<B: Backend> IncidentStore for B {
             let query = "SELECT at FROM revocations WHERE kind = $1 AND value = $2 AND at >= $3";
             let wanted = [kind.as_str().into(), value.into(), by.at.0.into()];
             taken(rows.any(query, &wanted)?, "the revocation")
+        })
+    }
+
+    fn quarantine(&mut self, quarantine: &Quarantine) -> Result<(), StoreError> {
+        quarantine.check_limits()?;
+        let (id, by) = (quarantine.id(), By { name: HOLDPOINT, at: quarantine.at });
+        let subject = Some(id.as_str());
+        let event =
+            Event { action: "incident.quarantine", subject, detail: Some(&quarantine.rule) };
+        switch_seal::change(self, |rows| {
+            let is_new = rows.execute(
+                "INSERT INTO quarantines (id, principal, session, rule, at) VALUES ($1, $2, $3, $4, $5)
+                 ON CONFLICT (id) DO NOTHING",
+                &[
+                    id.as_str().into(),
+                    (&quarantine.principal).into(),
+                    quarantine.session.as_deref().into(),
+                    (&quarantine.rule).into(),
+                    quarantine.at.0.into(),
+                ],
+            )?;
+            if is_new > 0 {
+                event.write(rows, by)?;
+            }
+            let count = rows.count("SELECT count(*) FROM quarantines", &[])?;
+            within("the number of quarantines", count, MAX_QUARANTINES)
+        })
+    }
+
+    fn release_quarantine(&mut self, id: &QuarantineId, by: By<'_>) -> Result<(), StoreError> {
+        by.check()?;
+        let event = Event { action: "incident.release", subject: Some(id.as_str()), detail: None };
+        switch_seal::change(self, |rows| {
+            let delete = "DELETE FROM quarantines WHERE id = $1";
+            match rows.execute(delete, &[id.as_str().into()])? {
+                0 => Ok(()),
+                _ => event.write(rows, by),
+            }
         })
     }
 }
@@ -126,6 +165,7 @@ fn turn_off(
     backend: &mut impl Backend,
     switch: &'static str,
     action: &'static str,
+    reason: Option<&str>,
     by: By<'_>,
 ) -> Result<(), StoreError> {
     by.check()?;
@@ -133,7 +173,7 @@ fn turn_off(
         if rows.execute("DELETE FROM switches WHERE name = $1", &[switch.into()])? == 0 {
             return Ok(());
         }
-        Event { action, subject: None, detail: None }.write(rows, by)
+        Event { action, subject: None, detail: reason }.write(rows, by)
     })
 }
 
@@ -173,6 +213,8 @@ fn read(rows: &dyn Transaction) -> Result<IncidentState, StoreError> {
     }
     let revocations = "SELECT kind, value, at, by FROM revocations ORDER BY kind, value";
     state.revocations = rows.all(revocations, &[], |row| revocation(row).ok_or_else(garbled))?;
+    let quarantines = "SELECT principal, session, rule, at FROM quarantines ORDER BY at, id";
+    state.quarantines = rows.all(quarantines, &[], |row| quarantine(row).ok_or_else(garbled))?;
     Ok(state)
 }
 
@@ -186,16 +228,57 @@ fn incident(row: &dyn Row) -> Option<Incident> {
     let level = row.cell(1).text()?;
     let scope = match row.cell(2).optional(Cell::text)? {
         None => IncidentScope::All,
-        Some(json) => {
-            let names: BTreeSet<String> = serde_json::from_str(json).ok()?;
-            let servers: Option<_> = names.iter().map(|name| name.parse().ok()).collect();
-            IncidentScope::Servers(servers?)
-        }
+        Some(json) => IncidentScope::Parts(read_parts(json)?),
     };
     Some(Incident {
         level: IncidentLevel::ALL.into_iter().find(|known| known.as_str() == level)?,
         scope,
         reason: row.cell(3).optional(Cell::text)?.map(str::to_owned),
+    })
+}
+
+/// What is stopped, as it is kept. Servers alone are kept as a list, as they were before tools and principals could be named.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptParts {
+    servers: BTreeSet<String>,
+    tools: BTreeSet<String>,
+    principals: BTreeSet<String>,
+}
+
+fn written(scope: &IncidentScope) -> Option<String> {
+    let IncidentScope::Parts(StoppedParts { servers, tools, principals }) = scope else {
+        return None;
+    };
+    if tools.is_empty() && principals.is_empty() {
+        return Some(serde_json::json!(servers).to_string());
+    }
+    let kept = KeptParts {
+        servers: servers.iter().map(ToString::to_string).collect(),
+        tools: tools.iter().map(ToString::to_string).collect(),
+        principals: principals.clone(),
+    };
+    Some(serde_json::json!(kept).to_string())
+}
+
+fn read_parts(json: &str) -> Option<StoppedParts> {
+    let kept = match serde_json::from_str::<BTreeSet<String>>(json) {
+        Ok(servers) => {
+            KeptParts { servers, tools: BTreeSet::default(), principals: BTreeSet::default() }
+        }
+        Err(_) => serde_json::from_str(json).ok()?,
+    };
+    let servers: Option<_> = kept.servers.iter().map(|name| name.parse().ok()).collect();
+    let tools: Option<_> = kept.tools.iter().map(|name| name.parse().ok()).collect();
+    Some(StoppedParts { servers: servers?, tools: tools?, principals: kept.principals })
+}
+
+fn quarantine(row: &dyn Row) -> Option<Quarantine> {
+    Some(Quarantine {
+        principal: row.cell(0).text()?.to_owned(),
+        session: row.cell(1).optional(Cell::text)?.map(str::to_owned),
+        rule: row.cell(2).text()?.to_owned(),
+        at: Timestamp(row.cell(3).integer()?),
     })
 }
 

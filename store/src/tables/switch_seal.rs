@@ -12,7 +12,7 @@ use crate::key::{Key, KeyProblem, Keys};
 use std::ops::ControlFlow;
 
 /// What is sealed, in this order. When a key was last used is not: it changes every day, and nothing depends on it.
-const SEALED: [(&str, usize); 5] = [
+const SEALED: [(&str, usize); 6] = [
     ("SELECT name, level, scope, reason, at, by FROM switches ORDER BY name", 6),
     ("SELECT kind, value, at, by FROM revocations ORDER BY kind, value", 4),
     (
@@ -22,11 +22,13 @@ const SEALED: [(&str, usize); 5] = [
     ),
     // So that older rows put back with their older seal do not fit.
     ("SELECT max(seq) FROM events WHERE action LIKE 'incident.%' OR action LIKE 'key.%'", 1),
-    // Left out where it has no rows: a seal that was made before these columns existed stays valid.
+    // Left out where they have no rows: a seal that was made before these columns existed stays valid.
     (KEY_POWERS, 3),
+    (QUARANTINES, 5),
 ];
 
 const KEY_POWERS: &str = "SELECT id, admin, clearance FROM api_keys WHERE admin <> 0 OR clearance IS NOT NULL ORDER BY id";
+const QUARANTINES: &str = "SELECT id, principal, session, rule, at FROM quarantines ORDER BY id";
 
 const CHANGED: &str = "the switches, revocations or API keys in the database were changed by a program other than Holdpoint";
 const REMOVED: &str = "the seal over the switches, revocations and API keys was removed from the database by a program other than Holdpoint";
@@ -119,7 +121,7 @@ fn has_anything(rows: &dyn Transaction) -> Result<bool, StoreError> {
 fn fed(rows: &dyn Transaction, key: &Key) -> Result<StateSeal, StoreError> {
     let mut seal = StateSeal::new(key, "holdpoint switches 1");
     for (query, columns) in SEALED {
-        if query == KEY_POWERS && !rows.any(query, &[])? {
+        if [KEY_POWERS, QUARANTINES].contains(&query) && !rows.any(query, &[])? {
             continue;
         }
         seal.table(query);

@@ -27,7 +27,7 @@ fn parked(bench: &Bench) -> Box<dyn Store> {
 
 fn granted(bench: &Bench) -> Box<dyn Store> {
     let mut store = parked(bench);
-    store.decide_call(&approval("a1"), ApprovalDecision::Grant, BOB).unwrap();
+    store.decide_call(&approval("a1"), ApprovalDecision::Grant { mfa: false }, BOB).unwrap();
     store
 }
 
@@ -42,7 +42,7 @@ fn a_parked_call_is_granted_by_another_and_used_once(kind: Kind) {
     assert_eq!((waiting.len(), &waiting[0].call), (1, &call()));
     let early = store.take_approval(&approval("a1"), &call(), at(1)).unwrap();
     assert_eq!(early, Taken::Not(ApprovalState::Parked));
-    store.decide_call(&approval("a1"), ApprovalDecision::Grant, BOB).unwrap();
+    store.decide_call(&approval("a1"), ApprovalDecision::Grant { mfa: false }, BOB).unwrap();
     assert!(store.parked_calls(at(2)).unwrap().is_empty());
     let Taken::Taken(taken) = store.take_approval(&approval("a1"), &call(), at(2)).unwrap() else {
         panic!("not taken")
@@ -63,14 +63,16 @@ fn a_refused_call_is_not_made(kind: Kind) {
     store.decide_call(&approval("a1"), ApprovalDecision::Refuse, BOB).unwrap();
     let taken = store.take_approval(&approval("a1"), &call(), at(2)).unwrap();
     assert_eq!(taken, Taken::Not(ApprovalState::Refused));
-    let error = store.decide_call(&approval("a1"), ApprovalDecision::Grant, BOB).unwrap_err();
+    let error = store
+        .decide_call(&approval("a1"), ApprovalDecision::Grant { mfa: false }, BOB)
+        .unwrap_err();
     assert_eq!(error.to_string(), "approval `a1` is refused already");
 }
 
 fn nobody_decides_on_their_own_call(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = parked(&bench);
-    for decision in [ApprovalDecision::Grant, ApprovalDecision::Refuse] {
+    for decision in [ApprovalDecision::Grant { mfa: false }, ApprovalDecision::Refuse] {
         let error = store
             .decide_call(&approval("a1"), decision, By { name: "ada", at: at(1) })
             .unwrap_err();
@@ -78,7 +80,8 @@ fn nobody_decides_on_their_own_call(kind: Kind) {
     }
     assert_eq!(state(&*store), ApprovalState::Parked);
     let nameless = By { name: "", at: at(1) };
-    let refused = store.decide_call(&approval("a1"), ApprovalDecision::Grant, nameless);
+    let refused =
+        store.decide_call(&approval("a1"), ApprovalDecision::Grant { mfa: false }, nameless);
     assert!(matches!(refused, Err(StoreError::Nameless)));
 }
 
@@ -108,10 +111,12 @@ fn what_is_late_is_neither_decided_nor_used(kind: Kind) {
     assert_eq!(store.parked_calls(at(99)).unwrap().len(), 1);
     assert!(store.parked_calls(at(100)).unwrap().is_empty());
     let late = By { name: "bob", at: at(100) };
-    let error = store.decide_call(&approval("a1"), ApprovalDecision::Grant, late).unwrap_err();
+    let error = store
+        .decide_call(&approval("a1"), ApprovalDecision::Grant { mfa: false }, late)
+        .unwrap_err();
     assert_eq!(error.to_string(), "approval `a1` is expired already");
     let in_time = By { name: "bob", at: at(99) };
-    store.decide_call(&approval("a1"), ApprovalDecision::Grant, in_time).unwrap();
+    store.decide_call(&approval("a1"), ApprovalDecision::Grant { mfa: false }, in_time).unwrap();
     let late = store.take_approval(&approval("a1"), &call(), at(100)).unwrap();
     assert_eq!(late, Taken::Not(ApprovalState::Expired));
     assert!(matches!(
@@ -141,7 +146,7 @@ fn of_many_takers_at_once_one_gets_it(kind: Kind) {
     for round in 0..8 {
         let id = approval(&format!("r{round}"));
         store.park_call(&id, &call(), NOON, at(100)).unwrap();
-        store.decide_call(&id, ApprovalDecision::Grant, BOB).unwrap();
+        store.decide_call(&id, ApprovalDecision::Grant { mfa: false }, BOB).unwrap();
         let taken: usize = std::thread::scope(|scope| {
             let (bench, id) = (&bench, &id);
             let take = move || {
@@ -216,7 +221,62 @@ fn a_grant_that_something_else_wrote_is_not_taken(kind: Kind) {
     assert!(matches!(taken, Err(StoreError::Garbled { .. })), "{taken:?}");
 }
 
+/// Someone who can write to the database has a grant count a second time.
+fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = granted(&bench);
+    let mut elsewhere = bench.store();
+    bench.edit("CREATE TABLE kept AS SELECT * FROM call_approvals");
+    bench.edit("CREATE TABLE kept_seal AS SELECT * FROM switch_seal");
+    let take = |store: &mut dyn Store| store.take_approval(&approval("a1"), &call(), at(2));
+    assert!(matches!(take(&mut *store).unwrap(), Taken::Taken(_)));
+    let put_back = "DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept";
+    bench.edit(put_back);
+    assert_eq!(state(&*store), ApprovalState::Granted);
+    assert_eq!(take(&mut *store).unwrap(), Taken::Doubted);
+    // With the seal of that time, every process tells that has seen a later one.
+    elsewhere.grant_count().unwrap();
+    let put_seal_back = "DELETE FROM switch_seal; INSERT INTO switch_seal SELECT * FROM kept_seal";
+    for store in [&mut *store, &mut *elsewhere] {
+        bench.edit(put_back);
+        bench.edit(put_seal_back);
+        assert_eq!(take(store).unwrap(), Taken::Doubted);
+        assert_eq!(state(store), ApprovalState::Expired);
+    }
+    // A grant removed and one added are doubted too; and calls can be granted as before.
+    let next = approval("a2");
+    let grant = ApprovalDecision::Grant { mfa: true };
+    store.park_call(&next, &call(), NOON, at(100)).unwrap();
+    store.decide_call(&next, grant, BOB).unwrap();
+    let Taken::Taken(taken) = store.take_approval(&next, &call(), at(2)).unwrap() else {
+        panic!("not taken")
+    };
+    assert!(taken.mfa);
+}
+
+/// The seal follows every step, so that nothing that Holdpoint does is taken for another's edit.
+fn grants_that_expire_or_are_used_leave_the_others_sound(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (mut one, mut other) = (bench.store(), bench.store());
+    let grant = ApprovalDecision::Grant { mfa: false };
+    for (name, until) in [("b1", 50), ("b2", 100), ("b3", 100)] {
+        one.park_call(&approval(name), &call(), NOON, at(until)).unwrap();
+        other.decide_call(&approval(name), grant, BOB).unwrap();
+    }
+    assert_eq!(one.expire_approvals(at(60)).unwrap(), 1);
+    for (store, name) in [(&mut other, "b3"), (&mut one, "b2")] {
+        let taken = store.take_approval(&approval(name), &call(), at(61)).unwrap();
+        assert!(matches!(taken, Taken::Taken(_)), "{name}: {taken:?}");
+    }
+    let before = one.grant_count().unwrap();
+    one.park_call(&approval("b4"), &call(), at(61), at(70)).unwrap();
+    one.expire_approvals(at(71)).unwrap();
+    assert_eq!(one.grant_count().unwrap(), before, "no grant was touched");
+}
+
 on_both![
+    a_used_grant_that_is_put_back_does_not_count,
+    grants_that_expire_or_are_used_leave_the_others_sound,
     a_grant_that_something_else_wrote_is_not_taken,
     a_parked_call_is_granted_by_another_and_used_once,
     a_refused_call_is_not_made,

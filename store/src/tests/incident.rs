@@ -2,9 +2,10 @@
 
 use super::bench::*;
 use crate::{
-    ActorType, ApiKeyHash, By, Day, Incident, IncidentLevel, IncidentScope, IncidentState,
-    MAX_INCIDENT_SERVERS, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_REVOCATIONS, MAX_REVOKED_BYTES,
-    NewApiKey, RevokedKind, Signed, StoreError,
+    ActorType, ApiKeyHash, By, Day, DrillSighting, Incident, IncidentLevel, IncidentScope,
+    IncidentState, MAX_INCIDENT_SERVERS, MAX_NAME_BYTES, MAX_REASON_BYTES, MAX_REVOCATIONS,
+    MAX_REVOKED_BYTES, NewApiKey, NotATool, Quarantine, RevokedKind, Signed, StoppedParts,
+    StoppedTool, Store, StoreError,
 };
 use gate::time::Timestamp;
 
@@ -30,13 +31,13 @@ fn an_incident_survives_a_restart_and_ends_when_somebody_says_so(kind: Kind) {
     assert_eq!(found.egress_blocked, None);
     let limited = Incident {
         level: IncidentLevel::Critical,
-        scope: IncidentScope::Servers([id("reports"), id("mail")].into()),
+        scope: IncidentScope::servers([id("reports"), id("mail")].into()),
         reason: None,
     };
     bench.store().begin_incident(&limited, by("bob", 1)).unwrap();
     let found = bench.store().incident().unwrap();
     assert_eq!(found.incident, Some((limited, signed("bob", 1))), "the newest one counts");
-    bench.store().end_incident(by("ada", 2)).unwrap();
+    bench.store().end_incident("over", by("ada", 2)).unwrap();
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
 }
 
@@ -48,7 +49,7 @@ fn egress_is_blocked_and_unblocked_by_itself(kind: Kind) {
     assert_eq!(found.egress_blocked, Some(signed("ada", 0)));
     assert_eq!(found.incident, None);
     store.begin_incident(&everywhere(IncidentLevel::High), by("ada", 1)).unwrap();
-    store.end_incident(by("ada", 2)).unwrap();
+    store.end_incident("over", by("ada", 2)).unwrap();
     assert!(store.incident().unwrap().egress_blocked.is_some());
     store.unblock_egress(by("bob", 3)).unwrap();
     assert_eq!(store.incident().unwrap(), IncidentState::default());
@@ -89,9 +90,9 @@ fn each_thing_that_a_person_did_is_an_event_and_stays_one(kind: Kind) {
     store.block_egress(by("bob", 1)).unwrap();
     store.revoke(RevokedKind::Principal, "eve", by("ada", 2)).unwrap();
     store.unblock_egress(by("bob", 3)).unwrap();
-    store.end_incident(by("ada", 4)).unwrap();
+    store.end_incident("over", by("ada", 4)).unwrap();
     // What was off already is nothing that was done.
-    store.end_incident(by("ada", 5)).unwrap();
+    store.end_incident("over", by("ada", 5)).unwrap();
     store.unblock_egress(by("ada", 6)).unwrap();
     let events = store.events().unwrap();
     let lines: Vec<_> = events
@@ -130,9 +131,10 @@ fn other_processes_see_an_incident_at_once(kind: Kind) {
 /// A state that cannot be read is not taken for none.
 fn what_holdpoint_does_not_write_is_an_error(kind: Kind) {
     for edit in [
-        "UPDATE switches SET level = 'low'",
+        "UPDATE switches SET level = 'lowest'",
         "UPDATE switches SET scope = '[\"NOT AN ID\"]'",
         "UPDATE switches SET scope = '{'",
+        "UPDATE switches SET scope = '{\"servers\":[],\"tools\":[\"files\"],\"principals\":[]}'",
         "UPDATE switches SET name = 'other'",
         "UPDATE revocations SET kind = 'other'",
     ] {
@@ -155,6 +157,66 @@ fn check_limit(result: Result<(), StoreError>, is_fine: bool) {
     }
 }
 
+fn an_incident_that_names_tools_and_principals_is_read_as_it_was_written(kind: Kind) {
+    let bench = Bench::new(kind);
+    let parts = StoppedParts {
+        servers: [id("reports")].into(),
+        tools: ["files__write_file".parse().unwrap(), "files___odd__name".parse().unwrap()].into(),
+        principals: ["https://idp|svc".to_owned()].into(),
+    };
+    let scope = IncidentScope::Parts(parts);
+    assert!(scope.concerns(&id("files")) && scope.concerns(&id("reports")));
+    assert!(!scope.concerns(&id("mail")));
+    let incident = Incident { scope, ..everywhere(IncidentLevel::Low) };
+    bench.store().begin_incident(&incident, by("ada", 0)).unwrap();
+    let found = bench.store().incident().unwrap().incident.map(|(incident, _)| incident);
+    assert_eq!(found, Some(incident));
+    for wrong in ["files", "files__", "__write", "FILES__write"] {
+        assert_eq!(wrong.parse::<StoppedTool>(), Err(NotATool), "{wrong}");
+    }
+}
+
+fn a_quarantine_lasts_until_it_is_released_and_cannot_be_edited_away(kind: Kind) {
+    let bench = Bench::new(kind);
+    let quarantine = |session: Option<&str>| Quarantine {
+        principal: "https://idp|svc".to_owned(),
+        session: session.map(str::to_owned),
+        rule: "more than 60/min denials".to_owned(),
+        at: NOON,
+    };
+    let (one, all) = (quarantine(Some("01")), quarantine(None));
+    assert_ne!(one.id(), all.id());
+    let mut store = bench.store();
+    for known in [&one, &all, &one] {
+        store.quarantine(known).unwrap();
+    }
+    let found = |store: &dyn Store| store.incident().unwrap().quarantines;
+    assert_eq!(found(&*bench.store()).len(), 2);
+    store.release_quarantine(&all.id(), by("ada", 1)).unwrap();
+    assert_eq!(found(&*store), [one]);
+    bench.edit("DELETE FROM quarantines");
+    let state = store.incident().unwrap();
+    assert!(
+        state.incident.is_some(),
+        "a row that something else removed is an incident: {state:?}"
+    );
+}
+
+fn a_drill_is_seen_by_those_who_report_it(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = bench.store();
+    assert_eq!(store.last_drill().unwrap(), 0);
+    let sighting = |node: &str| DrillSighting { node: node.to_owned(), place: node.to_owned() };
+    assert_eq!(store.begin_drill(by("ada", 0)).unwrap(), 1);
+    for node in ["a", "b", "a"] {
+        bench.store().note_drill(1, &sighting(node)).unwrap();
+    }
+    assert_eq!(store.drill_sightings(1).unwrap(), [sighting("a"), sighting("b")]);
+    assert_eq!(bench.store().begin_drill(by("ada", 1)).unwrap(), 2);
+    assert_eq!((store.last_drill().unwrap(), store.drill_sightings(2).unwrap()), (2, Vec::new()));
+    assert_eq!(store.incident().unwrap(), IncidentState::default(), "it switches nothing");
+}
+
 fn everything_of_an_incident_is_bounded(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
@@ -164,7 +226,7 @@ fn everything_of_an_incident_is_bounded(kind: Kind) {
         let incident = Incident { reason, ..everywhere(IncidentLevel::High) };
         check_limit(store.begin_incident(&incident, by("ada", 0)), is_fine);
         let servers = (0..MAX_INCIDENT_SERVERS + past).map(|index| id(&format!("s{index}")));
-        let scope = IncidentScope::Servers(servers.collect());
+        let scope = IncidentScope::servers(servers.collect());
         let incident = Incident { scope, ..everywhere(IncidentLevel::High) };
         check_limit(store.begin_incident(&incident, by("ada", 0)), is_fine);
         let value = "x".repeat(MAX_REVOKED_BYTES + past);
@@ -192,7 +254,7 @@ fn switched_on(kind: Kind) -> Bench {
     let mut store = bench.store();
     let incident = Incident {
         level: IncidentLevel::Critical,
-        scope: IncidentScope::Servers([id("reports")].into()),
+        scope: IncidentScope::servers([id("reports")].into()),
         reason: None,
     };
     store.begin_incident(&incident, by("ada", 0)).unwrap();
@@ -237,7 +299,7 @@ fn an_edited_or_deleted_switch_is_an_incident_that_is_still_on(kind: Kind) {
         let mut store = bench.store();
         let state = store.incident().unwrap();
         let (incident, signed) = state.incident.expect(edit);
-        assert_eq!((incident.level, incident.scope), (IncidentLevel::High, IncidentScope::All));
+        assert_eq!((incident.level, incident.scope), (IncidentLevel::Low, IncidentScope::All));
         let reason = incident.reason.unwrap();
         assert!(reason.contains("a program other than Holdpoint"), "{reason}");
         assert!(reason.contains("holdpoint incident off"), "{reason}");
@@ -248,7 +310,7 @@ fn an_edited_or_deleted_switch_is_an_incident_that_is_still_on(kind: Kind) {
         // What people switch meanwhile is written, and ends no doubt.
         store.revoke(RevokedKind::Principal, "mallory", by("ada", 5)).unwrap();
         assert!(store.sealed_incident().unwrap().1.doubt.is_some(), "{edit}");
-        store.end_incident(by("ada", 6)).unwrap();
+        store.end_incident("over", by("ada", 6)).unwrap();
         store.accept_incident_state(0, by("ada", 6)).unwrap();
         assert_eq!(store.incident().unwrap().incident, None, "{edit}");
         assert!(store.events().unwrap().iter().any(|event| event.action == "incident.accept"));
@@ -312,4 +374,7 @@ on_both![
     other_processes_see_an_incident_at_once,
     what_holdpoint_does_not_write_is_an_error,
     everything_of_an_incident_is_bounded,
+    an_incident_that_names_tools_and_principals_is_read_as_it_was_written,
+    a_quarantine_lasts_until_it_is_released_and_cannot_be_edited_away,
+    a_drill_is_seen_by_those_who_report_it,
 ];

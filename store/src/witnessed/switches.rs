@@ -8,10 +8,12 @@ use crate::approval::{
     ApprovalDecision, ApprovalId, ApprovalStore, CallApproval, CallBinding, Taken,
 };
 use crate::by::By;
+use crate::drill::{DrillSighting, DrillStore};
 use crate::error::StoreError;
 use crate::incident::{
-    Incident, IncidentScope, IncidentSeal, IncidentState, IncidentStore, RevokedKind,
+    Incident, IncidentScope, IncidentSeal, IncidentState, IncidentStore, RevokedKind, StoppedParts,
 };
+use crate::quarantine::{Quarantine, QuarantineId};
 use crate::statistics::{Count, Day, StatisticsStore};
 use gate::time::Timestamp;
 use ledger::record::{Event, Text};
@@ -80,17 +82,22 @@ impl IncidentStore for Witnessed {
     }
 
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError> {
-        let servers = match &incident.scope {
-            IncidentScope::All => Value::Null,
-            IncidentScope::Servers(servers) => json!(servers),
+        let level = incident.level.as_str();
+        let data = match &incident.scope {
+            IncidentScope::All => json!({"level": level, "servers": null}),
+            IncidentScope::Parts(StoppedParts { servers, tools, principals }) => {
+                let tools: Vec<String> = tools.iter().map(ToString::to_string).collect();
+                let principals: Vec<Text<'_>> = principals.iter().map(|name| Text(name)).collect();
+                json!({"level": level, "servers": servers, "tools": tools, "principals": principals})
+            }
         };
-        let data = json!({"level": incident.level.as_str(), "servers": servers});
         self.witness("incident.on", by, &data, |store| store.begin_incident(incident, by))
     }
 
-    fn end_incident(&mut self, by: By<'_>) -> Result<(), StoreError> {
+    fn end_incident(&mut self, reason: &str, by: By<'_>) -> Result<(), StoreError> {
         let is_in_doubt = self.sealed_incident()?.1.doubt.is_some();
-        self.witness("incident.off", by, &json!({}), |store| store.end_incident(by))?;
+        let data = json!({"reason": Text(reason)});
+        self.witness("incident.off", by, &data, |store| store.end_incident(reason, by))?;
         if is_in_doubt {
             self.look();
             let seen = i64::try_from(self.seen.borrow().switch_seals).unwrap_or(i64::MAX);
@@ -112,6 +119,21 @@ impl IncidentStore for Witnessed {
         let value_hash = contract::hash::sha256_hex(value.as_bytes());
         let data = json!({"kind": kind.as_str(), "value_sha256": value_hash});
         self.witness("incident.revoke", by, &data, |store| store.revoke(kind, value, by))
+    }
+
+    fn quarantine(&mut self, quarantine: &Quarantine) -> Result<(), StoreError> {
+        let data = json!({
+            "id": quarantine.id(),
+            "principal": Text(&quarantine.principal),
+            "rule": Text(&quarantine.rule),
+        });
+        let by = By { name: HOLDPOINT, at: quarantine.at };
+        self.witness("incident.quarantine", by, &data, |store| store.quarantine(quarantine))
+    }
+
+    fn release_quarantine(&mut self, id: &QuarantineId, by: By<'_>) -> Result<(), StoreError> {
+        let data = json!({"id": id});
+        self.witness("incident.release", by, &data, |store| store.release_quarantine(id, by))
     }
 }
 
@@ -185,8 +207,35 @@ impl ApprovalStore for Witnessed {
         self.store.take_approval(id, call, at)
     }
 
+    fn grant_count(&self) -> Result<i64, StoreError> {
+        self.store.grant_count()
+    }
+
     fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError> {
         self.store.expire_approvals(now)
+    }
+}
+
+impl DrillStore for Witnessed {
+    fn begin_drill(&mut self, by: By<'_>) -> Result<i64, StoreError> {
+        let mut drill = 0;
+        self.witness("incident.drill", by, &json!({}), |store| {
+            drill = store.begin_drill(by)?;
+            Ok(())
+        })?;
+        Ok(drill)
+    }
+
+    fn last_drill(&self) -> Result<i64, StoreError> {
+        self.store.last_drill()
+    }
+
+    fn note_drill(&mut self, drill: i64, seen_by: &DrillSighting) -> Result<(), StoreError> {
+        self.store.note_drill(drill, seen_by)
+    }
+
+    fn drill_sightings(&self, drill: i64) -> Result<Vec<DrillSighting>, StoreError> {
+        self.store.drill_sightings(drill)
     }
 }
 

@@ -27,7 +27,10 @@ fn server(answers: [String; 2]) -> (HttpEndpoint, Receiver<String>) {
     });
     let secret = http::HeaderValue::from_static("Bearer secret");
     let headers = vec![(http::header::AUTHORIZATION, secret)];
-    (HttpEndpoint { url: url.parse().unwrap(), headers, allow_private: false }, told)
+    (
+        HttpEndpoint { url: url.parse().unwrap(), headers, allow_private: false, authorizer: None },
+        told,
+    )
 }
 
 fn head(stream: &mut TcpStream) -> String {
@@ -104,7 +107,8 @@ fn credentials_for_the_endpoint_are_not_sent() {
 fn private_addresses_and_plain_http_elsewhere_are_refused() {
     let refused = |url: &str| {
         let url = url.parse().unwrap();
-        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private: false };
+        let endpoint =
+            HttpEndpoint { url, headers: Vec::new(), allow_private: false, authorizer: None };
         fetch(&endpoint, &PATHS, LIMITS).unwrap_err().to_string()
     };
     assert!(refused("https://10.0.0.1/mcp").contains("allow private addresses"));
@@ -124,7 +128,8 @@ fn only_a_trusted_certificate_is_believed() {
     let (server, stranger) = told.recv().unwrap();
     let said = |trusted: &crate::client::tests::TlsServer| {
         let url = format!("https://localhost:{}/mcp", server.port).parse().unwrap();
-        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private: false };
+        let endpoint =
+            HttpEndpoint { url, headers: Vec::new(), allow_private: false, authorizer: None };
         let mut roots = RootCertStore::empty();
         roots.add(trusted.certificate.clone()).unwrap();
         let tls = tls::connector_with(roots).unwrap();
@@ -168,7 +173,8 @@ fn greeted(
     });
     let secret = http::HeaderValue::from_static("Bearer secret");
     let headers = vec![(http::header::AUTHORIZATION, secret)];
-    let endpoint = HttpEndpoint { url: url.parse().unwrap(), headers, allow_private: false };
+    let endpoint =
+        HttpEndpoint { url: url.parse().unwrap(), headers, allow_private: false, authorizer: None };
     let limits = FetchLimits { bytes: 10_000, ..LIMITS };
     let outcome = greet(&endpoint, greeting, limits).map_err(|error| error.to_string());
     (outcome, told.try_iter().collect())

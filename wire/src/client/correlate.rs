@@ -1,6 +1,6 @@
 //! What a server sends, matched against the one request that is waiting. Nothing else is ever taken for an answer.
 
-use crate::answer::Answer;
+use crate::Answer;
 use crate::envelope::{
     self, Batch, Envelope, Id, Kind, ScanError, ScanErrorKind, Scanned, ids_of_broken,
     names_protocol, read_torn,
@@ -118,6 +118,10 @@ impl Correlator {
 
     pub(crate) fn hear_unfinished(&mut self) {
         count(&mut self.tally.unfinished);
+    }
+
+    pub(crate) fn stray_answers(&self) -> u64 {
+        self.tally.other_ids
     }
 
     /// What was set aside, in sentences.

@@ -2,7 +2,7 @@
 
 use super::Asked;
 use super::correlate::{Correlator, Heard};
-use crate::answer::Answer;
+use crate::Answer;
 use crate::error::{Awaited, ObserveError};
 use crate::http::tls::{self, TlsKey};
 use crate::limits::{GOODBYE_TIMEOUT, ObserveLimits};
@@ -29,11 +29,16 @@ pub(crate) struct HttpTransport {
 }
 
 /// What the HTTP layer has to know of a request.
-pub(super) fn outbound(request: &Request, stateless: Option<Revision>) -> Outbound {
+pub(super) fn outbound(
+    request: &Request,
+    stateless: Option<Revision>,
+    name: Option<&str>,
+) -> Outbound {
     Outbound {
         body: request.text.clone().into_bytes(),
         method: Some(request.method.to_owned()),
         id: Some(request.id.key().to_vec()),
+        name: name.map(str::to_owned),
         protocol_version: stateless.map(|revision| revision.as_str().to_owned()),
         ..Outbound::default()
     }
@@ -161,6 +166,7 @@ fn unanswered(failure: RemoteFailure, awaited: Awaited) -> Result<Asked, Observe
             Err(ObserveError::ConnectionLost { host, awaited, source })
         }
         RemoteFailure::NeedsSignIn { challenged } => Err(ObserveError::NeedsSignIn { challenged }),
+        RemoteFailure::Withheld { words } => Err(ObserveError::Withheld { words }),
         RemoteFailure::CredentialRefused => Err(ObserveError::NeedsSignIn { challenged: false }),
         RemoteFailure::RedirectRefused { status, target } => {
             Err(ObserveError::RedirectRefused { status, target })

@@ -1,7 +1,7 @@
 //! The end of what a server writes to its standard error, kept while the rest is read and forgotten.
 
+use crate::ServerText;
 use crate::limits::MAX_STDERR_TAIL_BYTES;
-use crate::server_text::ServerText;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};

@@ -3,16 +3,18 @@
 use super::correlate::{Correlator, Heard};
 use super::stderr::StderrTail;
 use super::{Asked, Stop};
-use crate::answer::Answer;
+use crate::Answer;
+use crate::ServerText;
 use crate::error::{Awaited, ObserveError};
 use crate::limits::{ObserveLimits, TERMINATE_GRACE};
 use crate::lines::{Line, LineReader};
 use crate::message::Request;
-use crate::process::{Environment, ServerGroup, ServerProcess, ServerStart};
-use crate::server_text::ServerText;
+use crate::process::{Environment, ServerGroup, ServerProcess, ServerStart, StandardError};
 use crate::upstream::StdioLaunch;
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::{
+    ChildStdin as StdChildStdin, ChildStdout as StdChildStdout, Command, ExitStatus, Stdio,
+};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -45,7 +47,7 @@ impl StdioTransport {
             group: ServerGroup::default(),
             become_with: None,
             environment: Environment::Whole,
-            stderr: Stdio::piped(),
+            stderr: StandardError::Piped,
         };
         StdioTransport::start_as(launch, start, limits).map_err(|source| {
             let program = launch.program.clone();
@@ -61,7 +63,23 @@ impl StdioTransport {
         start: ServerStart,
         limits: &ObserveLimits,
     ) -> io::Result<StdioTransport> {
-        let (mut process, input, output) = ServerProcess::start_as(launch, start)?;
+        StdioTransport::over(ServerProcess::start_as(launch, start)?, limits)
+    }
+
+    /// Starts a program by a command that is complete but for its pipes, and keeps the end of its standard error.
+    pub(crate) fn start_command(
+        command: Command,
+        limits: &ObserveLimits,
+    ) -> io::Result<StdioTransport> {
+        let group = ServerGroup::default();
+        let started = ServerProcess::start_command(command, group, Stdio::piped())?;
+        StdioTransport::over(started, limits)
+    }
+
+    fn over(
+        (mut process, input, output): (ServerProcess, StdChildStdin, StdChildStdout),
+        limits: &ObserveLimits,
+    ) -> io::Result<StdioTransport> {
         let stderr = match process.take_stderr() {
             Some(stderr) => Some(StderrTail::follow(ChildStderr::from_std(stderr)?)),
             None => None,

@@ -52,6 +52,7 @@ async fn ask(port: u16, trusted: CertificateDer<'static>) -> (String, Option<Str
         url: format!("https://localhost:{port}/mcp").parse().unwrap(),
         headers: Vec::new(),
         allow_private: false,
+        authorizer: None,
     };
     let tls = tls::connector_with(roots).unwrap();
     let limits = ObserveLimits::default();

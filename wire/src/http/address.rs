@@ -22,6 +22,12 @@ pub enum AddressClass {
     Reserved,
 }
 
+impl AddressClass {
+    pub fn of(address: IpAddr) -> AddressClass {
+        classify(address)
+    }
+}
+
 impl fmt::Display for AddressClass {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {

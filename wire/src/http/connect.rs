@@ -2,7 +2,7 @@
 
 use super::address::{self, AddressClass, Reach};
 use super::tls::{self, TlsKey};
-use crate::endpoint::EndpointUrl;
+use crate::endpoint::{EndpointUrl, NamedBy};
 use crate::error::{Awaited, ObserveError};
 use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES, MAX_HEADERS};
 use http_body_util::Full;
@@ -73,6 +73,19 @@ impl Origin {
             tls,
             tls_key,
         })
+    }
+
+    /// The same without addresses of this machine.
+    pub(crate) fn without_loopback(self) -> Result<Origin, ObserveError> {
+        let mut addresses = self.addresses().clone();
+        let first = addresses.first().map(SocketAddr::ip);
+        let class = AddressClass::Loopback;
+        addresses.retain(|address| address::classify(address.ip()) != class);
+        if let (true, Some(address)) = (addresses.is_empty(), first) {
+            let host = self.host().to_owned();
+            return Err(ObserveError::AddressRefused { host, address, class });
+        }
+        Ok(Origin { addresses: Mutex::new(addresses), ..self })
     }
 
     /// Looks the name up again, with the same checks: the addresses of a server may change while it is in use.
@@ -186,22 +199,27 @@ async fn lookup(
         Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
     };
     match found {
-        Ok(found) => permitted(&host, &found, url.is_secure(), allow_private),
+        Ok(found) => match url.named_by() {
+            NamedBy::Operator => {
+                permitted(&found, |address| check(&host, address, url.is_secure(), allow_private))
+            }
+            NamedBy::Stranger => permitted(&found, |address| {
+                check_stranger(&host, address, url.is_secure(), allow_private)
+            }),
+        },
         Err(source) => Err(ObserveError::NotResolved { host, source }),
     }
 }
 
 /// Of the addresses that were found, those that may be connected to; if none may, why the first may not.
 fn permitted(
-    host: &str,
     found: &[SocketAddr],
-    secure: bool,
-    allow_private: bool,
+    check: impl Fn(SocketAddr) -> Result<(), ObserveError>,
 ) -> Result<Vec<SocketAddr>, ObserveError> {
     let mut allowed = Vec::new();
     let mut refusal = None;
     for &address in found.iter().take(MAX_ADDRESSES) {
-        match check(host, address, secure, allow_private) {
+        match check(address) {
             Ok(()) => allowed.push(address),
             Err(error) => {
                 refusal.get_or_insert(error);
@@ -237,14 +255,65 @@ fn check(
     }
 }
 
+/// The rule for URLs that a stranger chose.
+fn check_stranger(
+    host: &str,
+    address: SocketAddr,
+    secure: bool,
+    allow_private: bool,
+) -> Result<(), ObserveError> {
+    let class = address::classify(address.ip());
+    let (host, port, address) = (host.to_owned(), address.port(), address.ip());
+    match class {
+        AddressClass::Metadata | AddressClass::LinkLocal => {
+            Err(ObserveError::AddressRefused { host, address, class })
+        }
+        AddressClass::Loopback if !allow_private => {
+            Err(ObserveError::PrivateAddressRefused { host, address, class })
+        }
+        _ if !allow_private && (!secure || port != 443) => {
+            Err(ObserveError::StrangersPort { host, port })
+        }
+        _ => check(&host, SocketAddr::new(address, port), secure, allow_private),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn judge_stranger(address: &str, secure: bool, allow_private: bool) -> String {
+        let address: SocketAddr = address.parse().unwrap();
+        match check_stranger("host", address, secure, allow_private) {
+            Ok(()) => "allowed".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_strangers_url_reaches_public_addresses_on_443_only() {
+        assert_eq!(judge_stranger("1.1.1.1:443", true, false), "allowed");
+        assert!(judge_stranger("1.1.1.1:8443", true, false).contains("port 443"));
+        assert!(judge_stranger("1.1.1.1:443", false, false).contains("port 443"));
+        assert!(judge_stranger("127.0.0.1:443", true, false).contains("loopback"));
+        assert!(judge_stranger("[::ffff:127.0.0.1]:443", true, false).contains("loopback"));
+        assert!(judge_stranger("10.0.0.1:443", true, false).contains("private"));
+    }
+
+    #[test]
+    fn allowing_private_addresses_never_allows_metadata_and_link_local_ones() {
+        assert_eq!(judge_stranger("127.0.0.1:3000", false, true), "allowed");
+        assert_eq!(judge_stranger("10.0.0.1:8443", true, true), "allowed");
+        assert!(judge_stranger("10.0.0.1:80", false, true).contains("use https"));
+        assert!(judge_stranger("169.254.169.254:443", true, true).contains("metadata"));
+        assert!(judge_stranger("169.254.7.7:443", true, true).contains("link-local"));
+        assert!(judge_stranger("[fe80::1]:443", true, true).contains("link-local"));
+    }
+
     fn judge(addresses: &[&str], secure: bool, allow_private: bool) -> String {
         let found: Vec<SocketAddr> =
             addresses.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 1)).collect();
-        match permitted("host", &found, secure, allow_private) {
+        match permitted(&found, |address| check("host", address, secure, allow_private)) {
             Ok(allowed) => allowed.iter().map(|a| a.ip().to_string()).collect::<Vec<_>>().join(" "),
             Err(error) => error.to_string(),
         }

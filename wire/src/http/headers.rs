@@ -1,9 +1,9 @@
 //! Headers of both directions: what is sent with every request, and what is taken from an answer.
 
+use crate::ServerText;
 use crate::error::ObserveError;
 use crate::limits::MAX_SESSION_ID_BYTES;
 use crate::remote::parameters;
-use crate::server_text::ServerText;
 use crate::upstream::HttpEndpoint;
 use ::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Uri};

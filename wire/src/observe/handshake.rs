@@ -4,13 +4,14 @@
 //! the modern way goes first, as its specification asks; every request there stands for itself.
 
 use super::Session;
-use crate::answer::Answer;
+use crate::Answer;
+use crate::ServerText;
 use crate::client::{Asked, Stop};
+use crate::envelope::METHOD_NOT_FOUND;
 use crate::error::{Awaited, ObserveError};
 use crate::limits::DISCOVER_TIMEOUT;
-use crate::message::{INVALID_PARAMS, METHOD_NOT_FOUND, MODERN_CODES};
+use crate::message::{INVALID_PARAMS, MODERN_CODES};
 use crate::revision::{Era, Revision};
-use crate::server_text::ServerText;
 use contract::client::ClientCapabilities;
 use contract::json::{Document, Node};
 use serde_json::{Value, json};

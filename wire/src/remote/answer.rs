@@ -10,6 +10,9 @@ pub(super) struct IdKey(Vec<u8>);
 
 impl IdKey {
     pub(super) fn new(raw: &[u8]) -> IdKey {
+        if !raw.starts_with(b"\"") {
+            return IdKey(raw.to_vec());
+        }
         let document = Document::parse_bytes(raw).ok();
         let text = document.as_ref().and_then(|document| document.root().as_str());
         IdKey(text.map_or_else(|| raw.to_vec(), |text| format!("\"{text}\"").into_bytes()))

@@ -3,9 +3,10 @@
 
 use super::exchange::{Exchange, Report, Reports};
 use super::limits::HEARD_MESSAGES;
-use super::link::{Credential, Link};
+use super::link::Link;
 use super::listen::listen;
 use super::{Outbound, RemoteFailure, RemoteLimits};
+use crate::authorizer::Credential;
 use crate::error::ObserveError;
 use crate::http::tls::{self, TlsKey};
 use crate::limits::{CONNECT_TIMEOUT, GOODBYE_TIMEOUT};

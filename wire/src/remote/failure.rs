@@ -1,7 +1,7 @@
 //! Why a request got no answer, with all that a person needs to act on it. Bodies and credentials are in none of it.
 
+use crate::ServerText;
 use crate::error::{ObserveError, seconds};
-use crate::server_text::ServerText;
 use http::StatusCode;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub enum RemoteFailure {
     #[error("the server needs a sign-in (status 401{}); give its token as a header",
         if *.challenged { " with WWW-Authenticate" } else { ", without WWW-Authenticate" })]
     NeedsSignIn { challenged: bool },
+    #[error("{words}")]
+    Withheld { words: String },
     #[error("the server refused the credential that is configured for it (status 401)")]
     CredentialRefused,
     #[error(
@@ -94,7 +96,9 @@ impl RemoteFailure {
             | RemoteFailure::NeverReached => FailureKind::Unreachable,
             RemoteFailure::Silent { .. } => FailureKind::TimedOut,
             RemoteFailure::NeedsSignIn { .. } => FailureKind::NeedsSignIn,
-            RemoteFailure::CredentialRefused => FailureKind::CredentialRefused,
+            RemoteFailure::CredentialRefused | RemoteFailure::Withheld { .. } => {
+                FailureKind::CredentialRefused
+            }
             RemoteFailure::Unreadable(_) => FailureKind::Unreadable,
             RemoteFailure::Cancelled => FailureKind::Cancelled,
             RemoteFailure::NoRuntime { .. } | RemoteFailure::Panicked | RemoteFailure::Internal => {

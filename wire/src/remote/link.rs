@@ -5,16 +5,16 @@ use super::failure::RemoteFailure;
 use super::limits::{MAX_UNFINISHED_FRAMES, RemoteLimits};
 use super::pool::Pool;
 use super::{Outbound, names};
+use crate::authorizer::{Authorizer, Credential, CredentialRefusal, Withheld};
 use crate::error::{Awaited, ObserveError};
 use crate::http::connect::{Live, Origin, Refreshed};
 use crate::http::headers::{self, MCP_METHOD, PROTOCOL_VERSION, SESSION_ID};
 use crate::http::tls::TlsKey;
 use crate::upstream::HttpEndpoint;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -24,7 +24,14 @@ use tokio_rustls::TlsConnector;
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+/// How often the credential of one request is replaced because the server refused it.
+const MAX_RENEWALS: usize = 2;
+
 pub(crate) type Post = Request<Full<Bytes>>;
+type Answered = (Live, Response<Incoming>);
 
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -34,33 +41,6 @@ pub(crate) struct Link {
     credential: Mutex<Weak<Credential>>,
 }
 
-/// A header by which a session proves to a server who it is, or that it may ask.
-pub struct Credential {
-    name: HeaderName,
-    value: HeaderValue,
-}
-
-impl Credential {
-    pub fn new(name: HeaderName, mut value: HeaderValue) -> Credential {
-        value.set_sensitive(true);
-        Credential { name, value }
-    }
-
-    pub fn name(&self) -> &HeaderName {
-        &self.name
-    }
-
-    pub fn value(&self) -> &HeaderValue {
-        &self.value
-    }
-}
-
-impl fmt::Debug for Credential {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Credential").field(&self.name).finish()
-    }
-}
-
 /// What all sessions on one server share.
 #[derive(Debug)]
 pub(crate) struct Way {
@@ -68,6 +48,9 @@ pub(crate) struct Way {
     pool: Pool,
     headers: HeaderMap,
     path: Uri,
+    /// The address without its query, as proofs name it.
+    url: String,
+    authorizer: Option<Arc<dyn Authorizer>>,
     pub(super) limits: RemoteLimits,
     pub(super) budget: Budget,
 }
@@ -106,6 +89,8 @@ impl Link {
             pool: Pool::new(limits.idle_connections),
             headers,
             path: headers::path_of(endpoint),
+            url: endpoint.url.without_query().as_str().to_owned(),
+            authorizer: endpoint.authorizer.clone(),
             budget: Budget::new(limits.frame_bytes.saturating_mul(MAX_UNFINISHED_FRAMES)),
             limits,
         };
@@ -205,11 +190,15 @@ impl Link {
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = self.headers.clone();
         request.headers_mut().insert(ACCEPT, accept);
-        let shown = self.credential.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        if let Some(Credential { name, value }) = shown.as_deref() {
-            request.headers_mut().insert(name.clone(), value.clone());
+        if let Some(credential) = self.shown() {
+            let (name, value) = (credential.name().clone(), credential.value().clone());
+            request.headers_mut().insert(name, value);
         }
         request
+    }
+
+    fn shown(&self) -> Option<Arc<Credential>> {
+        self.credential.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     fn add_session(&self, headers: &mut HeaderMap) {
@@ -222,11 +211,79 @@ impl Link {
         }
     }
 
-    /// Sends a request once. It goes out again, over another connection, only where no byte of it was written.
-    pub(crate) async fn send(
+    /// Sends a request with what its session shows the server. A request that the server refused because of that goes out again
+    /// with something else where there is such; the server did not carry it out.
+    pub(crate) async fn send(&self, request: Post) -> Result<Answered, RemoteFailure> {
+        let Some(authorizer) = &self.authorizer else {
+            return match self.shown() {
+                Some(credential) if credential.prover().is_some() => {
+                    Box::pin(self.send_proven(request, &credential)).await
+                }
+                _ => self.send_once(request).await,
+            };
+        };
+        Box::pin(self.send_authorized(request, authorizer.as_ref())).await
+    }
+
+    async fn send_authorized(
+        &self,
+        request: Post,
+        authorizer: &dyn Authorizer,
+    ) -> Result<Answered, RemoteFailure> {
+        let withheld = |Withheld { words }| RemoteFailure::Withheld { words };
+        let mut credential = authorizer.obtain().await.map_err(withheld)?;
+        for _ in 0..MAX_RENEWALS {
+            let (live, response) = self.send_shown(request.clone(), credential.as_deref()).await?;
+            let Some(refusal) = CredentialRefusal::of(response.status(), response.headers()) else {
+                return Ok((live, response));
+            };
+            let renewed = authorizer.renew(credential.as_ref(), refusal).await.map_err(withheld)?;
+            if renewed.is_none() {
+                return Ok((live, response));
+            }
+            credential = renewed;
+        }
+        self.send_shown(request, credential.as_deref()).await
+    }
+
+    async fn send_shown(
+        &self,
+        request: Post,
+        credential: Option<&Credential>,
+    ) -> Result<Answered, RemoteFailure> {
+        match credential {
+            Some(credential) => self.send_proven(request, credential).await,
+            None => self.send_once(request).await,
+        }
+    }
+
+    /// Sends a request with a credential, and once more where the server wants its nonce in the proof.
+    async fn send_proven(
         &self,
         mut request: Post,
-    ) -> Result<(Live, Response<Incoming>), RemoteFailure> {
+        credential: &Credential,
+    ) -> Result<Answered, RemoteFailure> {
+        request.headers_mut().insert(credential.name().clone(), credential.value().clone());
+        let Some(prover) = credential.prover() else { return self.send_once(request).await };
+        let mut again = Some(request.clone());
+        loop {
+            if let Some(proof) = prover.prove(request.method(), &self.url) {
+                request.headers_mut().insert(DPOP, proof);
+            }
+            let (live, response) = self.send_once(request).await?;
+            let nonce = response.headers().get(DPOP_NONCE);
+            let is_new = nonce.is_some_and(|nonce| prover.take_nonce(nonce));
+            match again.take() {
+                Some(unproven) if is_new && response.status() == StatusCode::UNAUTHORIZED => {
+                    request = unproven;
+                }
+                _ => return Ok((live, response)),
+            }
+        }
+    }
+
+    /// Sends a request once. It goes out again, over another connection, only where no byte of it was written.
+    async fn send_once(&self, mut request: Post) -> Result<Answered, RemoteFailure> {
         while let Some(mut live) = self.pool.take() {
             if live.sender.ready().await.is_err() {
                 continue;
@@ -259,10 +316,7 @@ impl Link {
     }
 
     /// As [`Link::send`], for as long as silence is put up with.
-    pub(super) async fn ask(
-        &self,
-        request: Post,
-    ) -> Result<(Live, Response<Incoming>), RemoteFailure> {
+    pub(super) async fn ask(&self, request: Post) -> Result<Answered, RemoteFailure> {
         let after = self.limits.idle_timeout;
         match timeout(after, self.send(request)).await {
             Ok(outcome) => outcome,

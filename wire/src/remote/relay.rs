@@ -383,7 +383,8 @@ mod tests {
     #[tokio::test]
     async fn messages_are_taken_until_their_number_or_their_bytes_are_at_the_limit() {
         let url = "http://127.0.0.1:1/".parse().unwrap();
-        let endpoint = HttpEndpoint { url, headers: Vec::new(), allow_private: false };
+        let endpoint =
+            HttpEndpoint { url, headers: Vec::new(), allow_private: false, authorizer: None };
         let limits = RemoteLimits::default();
         let link = Arc::new(
             Link::open(&endpoint, None, TlsKey::default(), limits, GOODBYE_TIMEOUT).await.unwrap(),

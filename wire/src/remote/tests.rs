@@ -8,6 +8,7 @@ fn asked(server: &TlsServer, trusted: &TlsServer) -> (String, TlsKey) {
         url: format!("https://localhost:{}/mcp", server.port).parse().unwrap(),
         headers: Vec::new(),
         allow_private: false,
+        authorizer: None,
     };
     let mut roots = RootCertStore::empty();
     roots.add(trusted.certificate.clone()).unwrap();

@@ -24,7 +24,12 @@ pub struct Client {
 }
 
 pub fn endpoint(url: &str) -> HttpEndpoint {
-    HttpEndpoint { url: url.parse().unwrap(), headers: Vec::new(), allow_private: false }
+    HttpEndpoint {
+        url: url.parse().unwrap(),
+        headers: Vec::new(),
+        allow_private: false,
+        authorizer: None,
+    }
 }
 
 pub fn limits() -> RemoteLimits {

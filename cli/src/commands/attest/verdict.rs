@@ -108,6 +108,7 @@ fn package_of(path: &Path) -> PackageSighting {
         arguments: Vec::new(),
         environment: Vec::new(),
         directory: None,
+        confinement: None,
     };
     PackageFinder::new(path, &launch, None).look()
 }

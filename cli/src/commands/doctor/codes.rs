@@ -71,8 +71,11 @@ codes! {
     HostUnwired, "host_unwired", Wrong;
     HostUnreadable, "host_unreadable", Wrong;
     ServerUnguardable, "server_unguardable", Note;
+    SignedIn, "signed_in", Note;
     CommandGone, "command_gone", Wrong;
     CommandOther, "command_other", Wrong;
+    CommandCached, "command_cached", Note;
+    CommandFetched, "command_fetched", Note;
     ServersShareId, "servers_share_id", Note;
     EntryLooser, "entry_looser", Note;
     EntryHome, "entry_home", Wrong;
@@ -80,6 +83,9 @@ codes! {
     EntryBypassed, "entry_bypassed", Wrong;
     EntryEnvFile, "entry_env_file", Note;
     ServerNotSeen, "server_not_seen", Note;
+    SandboxFull, "sandbox_full", Ok;
+    SandboxPartial, "sandbox_partial", Note;
+    SandboxNone, "sandbox_none", Note;
     WatcherRuns, "watcher_runs", Ok;
     WatcherAbsent, "watcher_absent", Note;
     WatcherStopped, "watcher_stopped", Wrong;

@@ -206,7 +206,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
     if let Some((incident, _)) = workplace.store.incident()?.incident {
         let sentence = format!("incident mode is on, level {}", incident.level.as_str());
         let finding = Finding::new(Code::IncidentOn, sentence);
-        findings.push(finding.fixed_by("holdpoint incident off"));
+        findings.push(finding.fixed_by("holdpoint incident off --reason TEXT"));
     }
     let sentence = format!(
         "{} pinned on {}",

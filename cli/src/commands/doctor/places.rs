@@ -11,11 +11,12 @@ use crate::failure::Failure;
 use crate::gate_program::{Named, find, is_name, is_this_program, named};
 use crate::report::count;
 use crate::screen;
+use crate::settled_program;
 use crate::target::home_path;
 use gate::posture::Posture;
 use gate::server::ServerId;
 use gate::shell;
-use hosts::{Config, Server, WiringState};
+use hosts::{Config, Reason, Server, WiringState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,15 @@ fn look_at_file(
             Finding::new(Code::EntryBypassed, sentence).fixed_by(fix)
         } else {
             let sentence = format!("{title}: `{name}` {reason} (`{path}`)");
-            Finding::new(Code::ServerUnguardable, sentence)
+            let finding = Finding::new(Code::ServerUnguardable, sentence);
+            match reason {
+                Reason::SignIn => finding.fixed_by(format!(
+                    "holdpoint wire --sign-in --server {} --config {}",
+                    shell::word(&server.id),
+                    shell::path(&config.path)
+                )),
+                _ => finding,
+            }
         });
     }
     look_at_programs(config, servers, findings);
@@ -127,6 +136,7 @@ fn look_at_file(
 
 /// The program that an entry names: gone, this one, or some other one that only has the name.
 fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
+    look_at_fetched(config, servers, findings);
     let programs: BTreeSet<Named<'_>> = servers.iter().filter_map(named).collect();
     for (program, folders) in programs {
         let (title, path) = (config.host.title, config.path.display());
@@ -150,7 +160,13 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
             findings.push(Finding::new(Code::CommandGone, sentence).fixed_by(fix));
             continue;
         };
-        if !is_this_program(&found) {
+        if settled_program::is_in_package_folder(&found) {
+            let sentence = format!(
+                "{title}: `{path}` starts `{}`, in a folder of a package manager: once that is emptied, its servers do not start",
+                found.display()
+            );
+            findings.push(Finding::new(Code::CommandCached, sentence).fixed_by(again()));
+        } else if !is_this_program(&found) {
             let sentence = format!(
                 "{title}: `{path}` starts `{}`, which is called holdpoint and is not this program: its servers may not be guarded at all",
                 found.display()
@@ -159,6 +175,21 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
         } else if std::env::current_exe().ok().as_ref() != Some(&found) {
             findings.extend(exposed(&found));
         }
+    }
+}
+
+/// Entries that start the gate through a package manager, each time.
+fn look_at_fetched(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
+    let (title, path, word) = (config.host.title, config.path.display(), shell::path(&config.path));
+    for server in servers {
+        let WiringState::Wired { program, is_fetched: true, .. } = &server.state else { continue };
+        let (name, program) = (screen::name(&server.name), screen::name(program));
+        let sentence = format!(
+            "{title}: `{name}` starts its gate with `{program}`, which may fetch another version each time (`{path}`)"
+        );
+        let one = format!("--config {word} --server {}", shell::word(&server.name));
+        let fix = format!("holdpoint unwire {one} && holdpoint wire {one}");
+        findings.push(Finding::new(Code::CommandFetched, sentence).fixed_by(fix));
     }
 }
 

@@ -73,7 +73,7 @@ impl FoundServer {
         match &self.launch.reach {
             FoundReach::Command { words, variables } => {
                 table.note("Who makes this program? `internal`: you do. `verified`: you checked who does. A program of");
-                table.note("trust `unknown` or `community` has to run in a sandbox, else the gateway refuses it.");
+                table.note("trust `unknown` or `community` runs in a sandbox, which `sandbox` opens as far as it needs.");
                 table.set("trust = \"unknown\"");
                 let words: Vec<String> =
                     words.iter().map(|word| quoted(word.as_deref().unwrap_or("FILL-IN"))).collect();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_accepted_once_a_person_said_whom_they_trust() {
+    fn tables_are_accepted_once_a_person_changed_the_name_of_an_odd_variable() {
         let found = found(
             r#"{"mcpServers": {
                 "My Files": {"command": "npx", "args": ["-y", "server", "/srv"], "env": {"API_TOKEN": "s3cr3t-1", "odd.name": "s3cr3t-2"}},
@@ -260,14 +260,13 @@ mod tests {
         let tables: String = found.iter().map(|server| server.table() + "\n").collect();
         assert!(!tables.contains("s3cr3t"), "{tables}");
         assert_eq!(found[0].variables(), ["MY_FILES_API_TOKEN", "MY_FILES_ODD_NAME"]);
-        let trusted =
-            tables.replace("\"unknown\"", "\"internal\"").replace("\"odd.name\" =", "ODD =");
-        let settings = GatewaySettings::read(&trusted, Path::new("/etc")).unwrap();
+        let changed = tables.replace("\"odd.name\" =", "ODD =");
+        let settings = GatewaySettings::read(&changed, Path::new("/etc")).unwrap();
         assert_eq!(settings.servers.len(), 3, "{tables}");
         // Without that, the mistake says what to change.
         let mistakes = GatewaySettings::read(&tables, Path::new("/etc")).unwrap_err();
         assert!(
-            mistakes.iter().any(|mistake| mistake.to_string().contains("trust")),
+            mistakes.iter().any(|mistake| mistake.to_string().contains("odd.name")),
             "{mistakes:?}"
         );
     }

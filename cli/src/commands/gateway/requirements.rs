@@ -1,6 +1,7 @@
 //! What `gateway --check` says of the nine requirements of a gateway: which ones a configuration meets, and where not, why.
 
-use settings::gateway::{GatewaySettings, Reach, Transport};
+use policy::Trust;
+use settings::gateway::{ClientHosts, GatewaySettings, NO_PROXY_RATIONALE, Reach, Transport};
 
 /// Arguments are checked everywhere; where paths, URLs and rates are not, the operator is told.
 fn preflight(settings: &GatewaySettings) -> String {
@@ -19,6 +20,54 @@ fn preflight(settings: &GatewaySettings) -> String {
     )
 }
 
+/// Programs that are not trusted run confined; those that do not are named.
+fn sandbox(settings: &GatewaySettings) -> String {
+    let commands = settings.servers.values().filter_map(|server| match &server.reach {
+        Reach::Command(command) => Some((server, command)),
+        Reach::Url(_) => None,
+    });
+    let named = |is_meant: fn(Trust) -> bool| -> Vec<String> {
+        let open = commands.clone().filter(|(_, command)| command.sandbox.is_none());
+        let meant = open.filter(|(server, _)| is_meant(server.trust));
+        meant.map(|(server, _)| format!("`{}`", server.id)).collect()
+    };
+    let is_untrusted = |trust| matches!(trust, Trust::Community | Trust::Unknown);
+    let (untrusted, trusted) =
+        (named(is_untrusted), named(|trust| !matches!(trust, Trust::Community | Trust::Unknown)));
+    match (commands.count(), untrusted.as_slice(), trusted.as_slice()) {
+        (0, _, _) => "8 sandbox: not applicable: no server is a command".to_owned(),
+        (_, [], []) => "8 sandbox: met (every command runs confined)".to_owned(),
+        (_, [], trusted) => format!(
+            "8 sandbox: met (commands that are not trusted run confined; {} run with the rights of the gateway)",
+            trusted.join(", ")
+        ),
+        (_, untrusted, _) => format!(
+            "8 sandbox: not met: {} are not trusted and run with the rights of the gateway (`danger_unconfined`)",
+            untrusted.join(", ")
+        ),
+    }
+}
+
+/// The gateway signs people in for clients, or it says why the requirement is about nothing here.
+fn oauth_proxy(settings: &GatewaySettings) -> String {
+    let Some(proxy) = &settings.oauth_proxy else {
+        return format!("6 OAuth proxy: not applicable: {NO_PROXY_RATIONALE}");
+    };
+    let documents = match &proxy.client_hosts {
+        ClientHosts::None => "no client-id metadata documents".to_owned(),
+        ClientHosts::Named(hosts) => format!("metadata documents of {}", hosts.join(", ")),
+        ClientHosts::Any => "metadata documents of any public host".to_owned(),
+    };
+    let clients = match proxy.clients.len() {
+        1 => "1 registered client".to_owned(),
+        count => format!("{count} registered clients"),
+    };
+    format!(
+        "6 OAuth proxy: met ({clients}, {documents}; people sign in at {} and agree to each client first)",
+        proxy.issuer
+    )
+}
+
 /// One line for each requirement.
 pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
     let front = &settings.front;
@@ -31,30 +80,17 @@ pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
     };
     let has_policy = !settings.policy.files.is_empty();
     let policies = if has_policy { "by policy" } else { "by policy: none, so that all is denied" };
-    let is_unconfined = |reach: &Reach| matches!(reach, Reach::Command(_));
-    let unconfined: Vec<String> = settings
-        .servers
-        .values()
-        .filter(|server| is_unconfined(&server.reach))
-        .map(|server| format!("`{}`", server.id))
-        .collect();
-    let sandbox = match unconfined.as_slice() {
-        [] => "not applicable: no server is a command".to_owned(),
-        named => format!(
-            "not met: this version has no sandbox, and {} run with the rights of the gateway",
-            named.join(", ")
-        ),
-    };
     let mark = |is_met: bool| if is_met { "met" } else { "not met" };
     vec![
         "1 inventory and trust: met".to_owned(),
         format!("2 authentication and transport: {} ({transport})", mark(has_identity)),
         format!("3 lists by identity: met ({policies})"),
         format!("4 authorization of each call: met ({policies})"),
-        "5 no token passthrough: met (callers' tokens end here; a call with one in it is refused)".to_owned(),
-        "6 OAuth proxy: not applicable (the gateway signs nobody in at another provider and keeps no tokens of people; callers bring tokens of your issuers, and servers get the secret that the file names)".to_owned(),
+        "5 no token passthrough: met (callers' tokens end here; a call with one in it is refused)"
+            .to_owned(),
+        oauth_proxy(settings),
         preflight(settings),
-        format!("8 sandbox: {sandbox}"),
+        sandbox(settings),
         "9 receipts and incident mode: met (`holdpoint receipts`, `holdpoint incident`)".to_owned(),
     ]
 }

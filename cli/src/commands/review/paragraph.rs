@@ -17,6 +17,8 @@ pub(super) struct Paragraph<'a> {
     pub(super) shared: Option<&'a Shared>,
     pub(super) usage: Vec<ParameterUsage>,
     pub(super) stopped: Option<StoppedCalls>,
+    /// What others made of it.
+    pub(super) others: Vec<String>,
     /// Calls are decided on one by one, and the change concerns none that is valid.
     pub(super) holds_no_call: bool,
     /// Which one it is, of how many.
@@ -38,6 +40,7 @@ impl<'a> Paragraph<'a> {
             shared: None,
             usage,
             stopped: None,
+            others: Vec::new(),
             holds_no_call,
             place: None,
         }
@@ -68,6 +71,9 @@ impl<'a> Paragraph<'a> {
         }
         for used in &self.usage {
             screen::say(format!("  • {}", used.words()));
+        }
+        for line in &self.others {
+            screen::say(format!("  • {line}"));
         }
         if self.gone().is_none() {
             self.show_sides();

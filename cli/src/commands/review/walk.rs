@@ -1,6 +1,7 @@
 //! `review -i`: goes through the waiting changes one by one. Nothing acts on one key: an approval is confirmed by a whole
 //! word, and so is a quarantine.
 
+use super::others::Others;
 use super::paragraph::Paragraph;
 use super::usage::Usage;
 use crate::approver;
@@ -12,7 +13,7 @@ use crate::server_text::ServerText;
 use crate::sharing;
 use crate::target::Workplace;
 use contract::surface::EntryId;
-use engine::acts::{Review, ReviewedHash, Shared, approve, can_be_approved, hash_of, quarantine};
+use engine::acts::{Review, ReviewedHash, Shared, approve, hash_of, quarantine};
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
 
@@ -29,6 +30,7 @@ pub(super) fn walk(
     workplace: &mut Workplace,
     servers: &[(ServerId, Review)],
     usage: &Usage,
+    others: &Others,
 ) -> Result<Exit, Failure> {
     let mut left = 0_usize;
     let is_asked = |judged: &Review| judged.status() != ServerStatus::Quarantined;
@@ -53,6 +55,7 @@ pub(super) fn walk(
                 let mut paragraph = Paragraph::new(entry, ServerText::Shown);
                 paragraph.usage = usage.of(id, entry);
                 paragraph.stopped = usage.stopped(id, judged, entry);
+                paragraph.others = others.lines(entry, ServerText::Shown);
                 paragraph.holds_no_call = super::holds_no_call(judged, entry);
                 paragraph.show();
             }
@@ -122,7 +125,7 @@ struct Asked<'a> {
 }
 
 fn questions(judged: &Review) -> Vec<Asked<'_>> {
-    let waiting = judged.waiting().filter(|entry| can_be_approved(entry));
+    let waiting = judged.waiting().filter(|entry| entry.can_be_approved());
     if !judged.awaits_first_approval() {
         let asked = waiting.filter_map(|entry| {
             Some(Asked { hash: hash_of(entry)?, entries: vec![entry], is_first: false })

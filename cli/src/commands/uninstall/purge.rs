@@ -24,7 +24,7 @@ const SETTINGS: &str = "holdpoint.toml";
 const KEYS: [&str; 5] =
     ["pins.key", "receipts.key", "receipts.key.unused", "receipts.pub", "args.key"];
 /// Folders that are ours as a whole.
-const FOLDERS: [&str; 2] = ["receipts", "wiring"];
+const FOLDERS: [&str; 3] = ["receipts", "wiring", "network"];
 
 /// A home that may be emptied.
 #[derive(Debug)]

@@ -41,7 +41,11 @@ impl Witness {
         let Some((incident, _)) = workplace.store.incident()?.incident else { return Ok(()) };
         let is_stopped = |server: &Server| match &incident.scope {
             IncidentScope::All => true,
-            IncidentScope::Servers(ids) => ids.iter().any(|id| id.as_str() == server.id),
+            // A principal that is stopped uses every server.
+            IncidentScope::Parts(parts) if !parts.principals.is_empty() => true,
+            IncidentScope::Parts(_) => {
+                server.id.parse().is_ok_and(|id| incident.scope.concerns(&id))
+            }
         };
         let mut servers =
             plans.filter(|plan| plan.aim == Aim::Unwire).flat_map(|plan| &plan.changed);

@@ -58,6 +58,9 @@ pub(super) fn run(stage: &Stage, words: &[String]) {
     attestations(stage);
     incident(stage);
     gateway(stage);
+    directory(stage);
+    network(stage);
+    signing_in(stage);
     hosts(stage);
     stage.run(&["demo"], 0);
     let moved = format!("sqlite:{}", stage.trail.bench.home().join("moved").display());
@@ -103,6 +106,15 @@ fn captures(stage: &Stage, words: &[String]) {
     }
     stage.run(&["hash", "one.json"], 0);
     stage.run(&["diff", "one.json", "two.json"], 0);
+    stage.run(&["screen", "one.json"], 0);
+    stage.run(&["calibrate", "report"], 0);
+    let bench = &stage.trail.bench;
+    let capture = fs::read(bench.path("one.json")).unwrap();
+    bench.file("corpus/npm/reports/1.0.0.json", capture);
+    bench.file("page.md", "<!-- begin: holdpoint evaluate -->\n<!-- end -->\n");
+    stage.run(&["evaluate", "gate", "corpus"], 10);
+    stage.run(&["evaluate", "screen", "corpus"], 0);
+    stage.run(&["evaluate", "page", "corpus", "--into", "page.md"], 0);
 }
 
 /// What a person does with a server whose tool has changed.
@@ -170,10 +182,74 @@ fn incident(stage: &Stage) {
         "incident revoke principal ada",
         "incident block-egress",
         "incident block-egress --off",
-        "incident off",
+        "incident off --reason over",
     ] {
         stage.run(&line.split(' ').collect::<Vec<_>>(), 0);
     }
+    // Understood, and refused: nothing is quarantined.
+    stage.run(&["incident", "release", "9f2c41d07be8a350"], 2);
+    stage.pages.ran.borrow_mut().insert("incident-release".to_owned());
+    stage.run(&["incident", "drill"], 0);
+    stage.run(&["sandbox", "packages"], 0);
+}
+
+/// A log with nothing but its methodology in it.
+fn directory(stage: &Stage) {
+    let bench = &stage.trail.bench;
+    let key = bench.home().join("directory/log/key").display().to_string();
+    let log = bench.home().join("directory/log").display().to_string();
+    bench.file("servers.txt", "");
+    bench.file("checkpoint.txt", "none");
+    stage.run(&["crawl", "--targets", "servers.txt"], 0);
+    stage.run(&["directory", "log", "verify", "--folder", &log, "--key", &key], 0);
+    stage.run(&["directory", "log", "prove", "0", "--folder", &log, "--key", &key], 0);
+    let nowhere = ["--url", "http://127.0.0.1:1", "--key", &key];
+    stage.run(&[&["directory", "log", "mirror", "copy"][..], &nowhere].concat(), 11);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let witness = ["directory", "witness", "--name", "w.example.com", "--log", &key, "--listen"];
+    // Understood, and refused: another program listens there.
+    stage.run(&[&witness[..], &[&address]].concat(), 2);
+    stage.pages.ran.borrow_mut().insert("directory-witness".to_owned());
+    stage.run(&["directory", "anchor", "submit"], 11);
+    stage.run(&["directory", "anchor", "upgrade"], 0);
+    let proof = ["directory", "anchor", "verify", "servers.txt", "--checkpoint", "checkpoint.txt"];
+    stage.run(&proof, 14);
+    let hash = "ab".repeat(32);
+    stage.run(&["directory", "corpus", "adjudicate", &hash, "dangerous"], 0);
+    stage.run(&["directory", "corpus", "invalidate", &hash], 0);
+    stage.run(&["directory", "corpus", "list"], 0);
+    stage.run(&["directory", "corpus", "report"], 0);
+    stage.run(&["directory", "claim", "list"], 0);
+    stage.run(&["directory", "claim", "check"], 0);
+    // Understood, and refused: no server is listed.
+    let key = format!("ed25519:{}=", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo");
+    stage.run(&["directory", "claim", "start", "npm:a", "--key", &key], 2);
+    let verify = ["directory", "claim", "verify", "npm:a", "--nonce", "0", "--method", "dns"];
+    stage.run(&[&verify[..], &["--key", &key]].concat(), 2);
+    stage.run(&["directory", "claim", "suspend", "npm:a", "--key", &key], 2);
+    for name in ["start", "verify", "suspend"] {
+        stage.pages.ran.borrow_mut().insert(format!("directory-claim-{name}"));
+    }
+}
+
+/// A directory that no one listens at, with a key in a file.
+fn network(stage: &Stage) {
+    let key = format!("file:{}", stage.trail.bench.file("network-key", "k").display());
+    let on = ["network", "on", "--url", "http://127.0.0.1:1", "--allow-private", "--key", &key];
+    stage.run(&on, 0);
+    stage.run(&["network", "status"], 0);
+    stage.run(&["network", "advisories"], 0);
+    stage.run(&["network", "off"], 0);
+}
+
+/// Without a keyring nothing is signed in to, and an application that says nothing has no session.
+fn signing_in(stage: &Stage) {
+    stage.run(&["sign-in", "http://127.0.0.1:1/mcp", "--allow-private"], 2);
+    stage.run(&["sign-out", "--all"], 0);
+    stage.run(&["pins", "--stdio"], 2);
+    let understood = ["sign-in", "pins"].map(str::to_owned);
+    stage.pages.ran.borrow_mut().extend(understood);
 }
 
 /// A gateway with one server: its policies, its keys and its inventory.

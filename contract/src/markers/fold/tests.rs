@@ -1,3 +1,4 @@
+use super::source::MAX_EXPANSION;
 use super::*;
 
 fn folded(text: &str) -> String {
@@ -22,6 +23,25 @@ fn compatibility_forms_marks_and_look_alikes_become_latin() {
         ("中a文", "?a?"),
     ] {
         assert_eq!(folded(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_built_in_folds_are_those_of_unicode() {
+    assert!(FOLDS == source::runs(), "build.rs has written other folds");
+}
+
+#[test]
+fn every_character_folds_as_the_tables_of_unicode_say() {
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    for character in ('\u{80}'..=char::MAX).filter(|character| !character.is_ascii()) {
+        found.clear();
+        expected.clear();
+        push_folded(character, &mut found);
+        source::push_slowly(character, &mut expected);
+        assert_eq!(found, expected, "{character:?}");
+        let is_mark = unicode_normalization::char::is_combining_mark(character);
+        assert_eq!(is_combining_mark(character), is_mark, "{character:?}");
     }
 }
 

@@ -77,3 +77,10 @@ fn names_are_equal_by_what_they_hold() {
     assert_eq!(names, ToolNames::new(["three_four", "one_two"]));
     assert_ne!(names, ToolNames::new(["one_two"]));
 }
+
+#[test]
+fn the_verbs_are_in_order_and_the_endings_are_last_parts() {
+    assert!(VERBS.is_sorted_by(|left, right| left < right));
+    let is_last_part = |of: &&[u8]| of.iter().rposition(|&byte| byte == b'_') == Some(0);
+    assert!(OF_VALUES.iter().all(is_last_part));
+}

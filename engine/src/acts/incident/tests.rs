@@ -5,7 +5,7 @@ use store::{IncidentLevel, IncidentStore};
 fn incident(level: IncidentLevel, servers: &[&str]) -> Incident {
     let servers: BTreeSet<ServerId> = servers.iter().filter_map(|id| id.parse().ok()).collect();
     let scope =
-        if servers.is_empty() { IncidentScope::All } else { IncidentScope::Servers(servers) };
+        if servers.is_empty() { IncidentScope::All } else { IncidentScope::servers(servers) };
     Incident { level, scope, reason: None }
 }
 
@@ -48,10 +48,10 @@ fn stopping_more_needs_no_consent_and_stopping_less_does() {
     let less = begin(&mut store, &incident(critical, &[]), Consent::NotAsked, ada());
     assert!(matches!(less, Err(ActError::NeedsConsent)), "{less:?}");
     begin(&mut store, &incident(critical, &[]), Consent::Given, ada()).unwrap();
-    let ended = end(&mut store, Consent::NotAsked, ada());
+    let ended = end(&mut store, "over", Consent::NotAsked, ada());
     assert!(matches!(ended, Err(ActError::NeedsConsent)), "{ended:?}");
-    end(&mut store, Consent::Given, ada()).unwrap();
-    end(&mut store, Consent::NotAsked, ada()).unwrap();
+    end(&mut store, "over", Consent::Given, ada()).unwrap();
+    end(&mut store, "over", Consent::NotAsked, ada()).unwrap();
     unblock_egress(&mut store, Consent::NotAsked, ada()).unwrap();
     block_egress(&mut store, ada()).unwrap();
     let opened = unblock_egress(&mut store, Consent::NotAsked, ada());

@@ -30,34 +30,34 @@ async fn failed() -> Result<Fetched, Unavailable> {
 #[tokio::test(start_paused = true)]
 async fn a_token_is_replaced_shortly_before_it_ends() {
     let cells = Cells::default();
-    let one = cells.obtain(key(1), || fetched("one", 10 * MINUTE)).await;
+    let one = cells.obtain(key(1), None, || fetched("one", 10 * MINUTE)).await;
     assert_eq!(shown(&one), "one");
     tokio::time::advance(10 * MINUTE - EXPIRY_MARGIN - Duration::from_secs(1)).await;
-    assert_eq!(shown(&cells.obtain(key(1), failed).await), "one");
+    assert_eq!(shown(&cells.obtain(key(1), None, failed).await), "one");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert!(cells.ready(key(1)).is_none(), "within the margin it is replaced");
-    assert_eq!(shown(&cells.obtain(key(1), || fetched("two", MINUTE)).await), "two");
+    assert_eq!(shown(&cells.obtain(key(1), None, || fetched("two", MINUTE)).await), "two");
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_nothing_can_be_fetched_a_token_counts_up_to_its_end_and_no_longer() {
     let cells = Cells::default();
     let lifetime = 10 * MINUTE;
-    cells.obtain(key(1), || fetched("one", lifetime)).await.unwrap();
+    cells.obtain(key(1), None, || fetched("one", lifetime)).await.unwrap();
     tokio::time::advance(lifetime - Duration::from_secs(2)).await;
-    assert_eq!(shown(&cells.obtain(key(1), failed).await), "one");
+    assert_eq!(shown(&cells.obtain(key(1), None, failed).await), "one");
     tokio::time::advance(Duration::from_secs(2)).await;
-    assert!(cells.obtain(key(1), failed).await.is_err());
+    assert!(cells.obtain(key(1), None, failed).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_failure_the_next_fetch_waits_a_moment() {
     let cells = Cells::default();
-    assert!(matches!(cells.obtain(key(1), failed).await, Err(Unavailable::NoVault)));
-    let early = cells.obtain(key(1), || fetched("one", MINUTE)).await;
+    assert!(matches!(cells.obtain(key(1), None, failed).await, Err(Unavailable::NoVault)));
+    let early = cells.obtain(key(1), None, || fetched("one", MINUTE)).await;
     assert!(matches!(early, Err(Unavailable::JustFailed)));
     tokio::time::advance(FAILURE_PAUSE).await;
-    assert_eq!(shown(&cells.obtain(key(1), || fetched("one", MINUTE)).await), "one");
+    assert_eq!(shown(&cells.obtain(key(1), None, || fetched("one", MINUTE)).await), "one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,7 +73,7 @@ async fn many_calls_of_one_caller_make_one_fetch_and_callers_share_nothing() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 fetched(&format!("caller-{caller}"), MINUTE).await
             };
-            let outcome = cells.obtain(key(caller), fetch).await;
+            let outcome = cells.obtain(key(caller), None, fetch).await;
             assert_eq!(shown(&outcome), format!("caller-{caller}"));
         })
     });
@@ -86,31 +86,31 @@ async fn many_calls_of_one_caller_make_one_fetch_and_callers_share_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_credential_is_replaced_once_and_not_again_at_once() {
     let cells = Cells::default();
-    let one = cells.obtain(key(1), || fetched("one", MINUTE)).await.unwrap();
-    let two = cells.renew(key(1), &one, || fetched("two", MINUTE)).await;
+    let one = cells.obtain(key(1), None, || fetched("one", MINUTE)).await.unwrap();
+    let two = cells.renew(key(1), None, &one, || fetched("two", MINUTE)).await;
     assert_eq!(shown(&two), "two");
     let two = two.unwrap();
     // Another call that was refused the first one takes what there is by now.
-    assert_eq!(shown(&cells.renew(key(1), &one, failed).await), "two");
-    let again = cells.renew(key(1), &two, || fetched("three", MINUTE)).await;
+    assert_eq!(shown(&cells.renew(key(1), None, &one, failed).await), "two");
+    let again = cells.renew(key(1), None, &two, || fetched("three", MINUTE)).await;
     assert!(matches!(again, Err(Unavailable::Refused)));
     tokio::time::advance(RENEWAL_PAUSE).await;
-    assert_eq!(shown(&cells.renew(key(1), &two, || fetched("three", MINUTE)).await), "three");
+    assert_eq!(shown(&cells.renew(key(1), None, &two, || fetched("three", MINUTE)).await), "three");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_credential_is_not_used_again_when_no_other_can_be_had() {
     let cells = Cells::default();
-    let one = cells.obtain(key(1), || fetched("one", MINUTE)).await.unwrap();
-    assert!(cells.renew(key(1), &one, failed).await.is_err());
+    let one = cells.obtain(key(1), None, || fetched("one", MINUTE)).await.unwrap();
+    assert!(cells.renew(key(1), None, &one, failed).await.is_err());
     assert!(cells.ready(key(1)).is_none());
-    assert!(cells.obtain(key(1), failed).await.is_err());
+    assert!(cells.obtain(key(1), None, failed).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_short_lifetime_has_a_short_margin() {
     let cells = Cells::default();
-    cells.obtain(key(1), || fetched("one", Duration::from_secs(10))).await.unwrap();
+    cells.obtain(key(1), None, || fetched("one", Duration::from_secs(10))).await.unwrap();
     tokio::time::advance(Duration::from_secs(7)).await;
     assert!(cells.ready(key(1)).is_some());
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -126,7 +126,7 @@ async fn the_credentials_of_callers_are_bounded() {
         Some(CallerKey(bytes))
     };
     for caller in 0..3 * HALF {
-        cells.obtain(number(caller), || fetched("x", MINUTE)).await.unwrap();
+        cells.obtain(number(caller), None, || fetched("x", MINUTE)).await.unwrap();
     }
     let halves = lock(&cells.0);
     assert!(halves.newer.len() + halves.older.len() <= 2 * HALF);

@@ -3,6 +3,9 @@
 //! INVARIANT: no value of an argument gets into a refusal.
 
 mod links;
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
 
 use crate::decide::{Answer, ArgumentViolation, Check, Denial, Question};
 use crate::reason::ReasonCode;
@@ -95,16 +98,19 @@ impl ArgumentCheck {
         }
         if let Some(PathArguments { places, workspace, is_local }) = paths {
             let mut check = |at: &contract::pointer::Pointer<'_>, text: Option<&str>| {
-                let checked = text.ok_or(PathFault::NotText).and_then(|text| {
-                    workspace.check(text)?;
-                    if *is_local { links::check(workspace, text) } else { Ok(()) }
-                });
+                let checked = text
+                    .ok_or(PathFault::NotText)
+                    .and_then(|text| check_path(workspace, text, *is_local));
                 checked.map_err(|why| outside(at.to_string(), why))
             };
             places.iter().try_for_each(|place| place.each(arguments.root(), &mut check))?;
         }
         if let Some(UrlArguments { places, allowed }) = urls {
+            let is_blocked = situation.switches.is_egress_blocked;
             let mut check = |at: &contract::pointer::Pointer<'_>, text: Option<&str>| {
+                if is_blocked {
+                    return Err(blocked(at.to_string()));
+                }
                 let checked =
                     text.ok_or(UrlFault::NotText).and_then(|text| check_url(text, allowed));
                 checked.map_err(|why| egress(at.to_string(), why))
@@ -113,6 +119,13 @@ impl ArgumentCheck {
         }
         Ok(())
     }
+}
+
+/// Checks every reading of a path, with its links followed where the server runs on this machine.
+fn check_path(workspace: &Workspace, text: &str, is_local: bool) -> Result<(), PathFault> {
+    let readings = workspace.readings(text)?;
+    let mut followed = readings.iter().filter(|_| is_local);
+    followed.try_for_each(|reading| links::check(workspace, reading))
 }
 
 fn denial(reason: ReasonCode, pointer: String, rule: &'static str, why: &str) -> Denial {
@@ -170,6 +183,11 @@ fn too_big(TooBig { pointer, limit, most }: &TooBig) -> Denial {
 fn outside(pointer: String, why: PathFault) -> Denial {
     let why = format!("{why}: paths have to stay in the workspace");
     denial(ReasonCode::PathOutsideWorkspace, pointer, "path", &why)
+}
+
+fn blocked(pointer: String) -> Denial {
+    let why = "is a URL, and all ways out are closed by an incident: a person opens them again with `holdpoint incident block-egress --off`";
+    denial(ReasonCode::EgressBlocked, pointer, "url", why)
 }
 
 fn egress(pointer: String, why: UrlFault) -> Denial {

@@ -1,21 +1,32 @@
-//! Is there an incident? Then nothing of the server's is used, whatever its contract says.
+//! Is there an incident that stops this call? Then it is not made, whatever the server's contract says.
 
+use super::anomaly::QUARANTINED;
+use crate::anomaly::quarantine_id;
 use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
-use crate::situation::Revoked;
+use crate::situation::{Revoked, StoppedBy};
 
 #[derive(Debug)]
 pub(crate) struct IncidentCheck;
 
 impl Check for IncidentCheck {
     fn check(&self, question: &Question<'_>) -> Answer {
-        let Question { principal, situation, .. } = *question;
-        if situation.switches.is_incident {
-            return Answer::deny(
-                ReasonCode::KillSwitch,
-                "○ holdpoint — an incident is declared: no call of this server goes through. \
-                 A person ends it with `holdpoint incident off`.",
+        let Question { call, principal, situation, .. } = *question;
+        if let Some(stopped) = situation.stopped(call, principal) {
+            let what = match stopped {
+                StoppedBy::Risk => "no call of this risk goes through",
+                StoppedBy::Tool => "no call of this tool goes through",
+                StoppedBy::Principal => "no call of yours goes through",
+            };
+            let message = format!(
+                "○ holdpoint — an incident is declared: {what}. A person ends it with `holdpoint incident off --reason TEXT`."
             );
+            return Answer::deny(ReasonCode::KillSwitch, message);
+        }
+        // Most of the time there is none, and the session needs no name.
+        let quarantined = &situation.switches.quarantined;
+        if !quarantined.is_empty() && quarantined.contains(&quarantine_id(call, principal)) {
+            return Answer::deny(ReasonCode::SessionQuarantined, QUARANTINED);
         }
         let message = match situation.revoked(principal) {
             None => return Answer::Continue,

@@ -11,7 +11,7 @@ pub(crate) struct MirrorCheck;
 impl Check for MirrorCheck {
     fn check(&self, question: &Question<'_>) -> Answer {
         let Question { call, situation, .. } = *question;
-        let asked = call.target.and_then(|target| situation.view.mirroring(target));
+        let asked = call.target.and_then(|target| situation.mirrorings.get(target));
         let deny = |reason, why: &dyn std::fmt::Display| {
             Answer::deny(reason, format!("○ holdpoint — {why}"))
         };

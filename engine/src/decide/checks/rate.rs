@@ -4,14 +4,25 @@ use crate::decide::{Answer, Check, Denial, Question};
 use crate::reason::ReasonCode;
 use crate::recorder::now;
 use policy::preflight::{RateDecision, RateKey, RateLimiter};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+
+/// What the time of limiters is counted from: the same for all, because one may go on with the counts of another.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// The time by which rates are counted.
+pub fn rate_time(now: Instant) -> Duration {
+    now.saturating_duration_since(*BEGUN)
+}
+
+/// The time that says which day it is.
+pub fn unix_seconds() -> u64 {
+    u64::try_from(now().0 / 1_000).unwrap_or(0)
+}
 
 #[derive(Debug)]
 pub(crate) struct RateCheck {
     pub(crate) limiter: Arc<RateLimiter>,
-    /// What the limiter's time is counted from.
-    pub(crate) begun: Instant,
 }
 
 impl Check for RateCheck {
@@ -20,9 +31,7 @@ impl Check for RateCheck {
         let issuer = principal.caller.as_ref().map_or("", |it| it.identity().issuer.as_str());
         let tool = call.target.map_or("", |target| target.key);
         let key = RateKey { issuer, principal: &principal.subject, tool };
-        let elapsed = question.now.saturating_duration_since(self.begun);
-        let unix_seconds = u64::try_from(now().0 / 1_000).unwrap_or(0);
-        match self.limiter.take(key, elapsed, unix_seconds) {
+        match self.limiter.take(key, rate_time(question.now), unix_seconds()) {
             RateDecision::Allowed => Answer::Continue,
             RateDecision::Limited { retry_after } => too_many(
                 ReasonCode::RateLimited,

@@ -96,6 +96,8 @@ impl Ground {
             mirrors_parameters: false,
             checks_input: false,
             profile: ServerProfile::default(),
+            behavior: gate::behavior::Consent::default(),
+            upper: crate::upper_tiers::UpperTiers::default(),
         };
         Judge::new(open(&self.home), rules, Some(self.launch(url, file)))
     }

@@ -53,6 +53,8 @@ fn a_judgement_stays_until_something_is_written_that_it_rests_on() {
         mirrors_parameters: false,
         checks_input: false,
         profile: ServerProfile::default(),
+        behavior: gate::behavior::Consent::default(),
+        upper: crate::upper_tiers::UpperTiers::default(),
     };
     let mut judge = Judge::new(open(&home), rules, None);
     assert!(judge.judge_recorded(AT).unwrap().is_none(), "never observed");

@@ -1,13 +1,16 @@
 //! Has what the server says judged, and publishes what comes of it.
 
 use super::Driver;
+use super::tiers::Climbing;
 use crate::admission::Admittance;
+use crate::behavior::Unobserved;
 use crate::judge::{ATTEMPTS, Seen};
 use crate::recorder::now;
 use crate::server::ServerView;
 use crate::session::Session;
 use contract::surface::ListKind;
 use gate::counters::Counter;
+use gate::judge::SurfaceJudgement;
 use gate::posture::Posture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +22,10 @@ struct Told {
     notes: Vec<String>,
     newly_held: u64,
     is_monitor: bool,
+    unobserved: Vec<Unobserved>,
+    climbing: Climbing,
+    /// What was judged, where a network is to know of it.
+    met: Option<SurfaceJudgement>,
 }
 
 impl Driver {
@@ -58,7 +65,11 @@ impl Driver {
             match judge.settle(drafted) {
                 Err(StoreError::Changed { .. }) if attempt < ATTEMPTS => {}
                 Err(error) => break Err(error),
-                Ok(judged) => {
+                Ok(mut judged) => {
+                    let unobserved = std::mem::take(&mut judged.unobserved);
+                    let climbing = Climbing::of(&mut judged);
+                    let is_told = !self.server.rules.upper.are_held();
+                    let met = is_told.then(|| judged.judgement.clone());
                     let newly_held = judge.newly_held(&seen.view(), &judged.judgement) as u64;
                     self.server.tally.add_many(Counter::HoldsBegun, newly_held);
                     let is_monitor = judged.judgement.posture == Posture::Monitor;
@@ -70,15 +81,19 @@ impl Driver {
                         known.seen = seen.clone();
                     });
                     self.server.publish(&judge, view, judged);
-                    let told = Told { notes, newly_held, is_monitor };
+                    let told = Told { notes, newly_held, is_monitor, unobserved, climbing, met };
                     break Ok((told, before, judge.version().ok()));
                 }
             }
         };
         match outcome {
             // Told with no lock held: a client that does not read would stop every call.
-            Ok((Told { notes, newly_held, is_monitor }, before, after)) => {
+            Ok((told, before, after)) => {
+                let Told { notes, newly_held, is_monitor, unobserved, climbing, met } = told;
                 self.know(before, after);
+                met.iter().for_each(|judgement| self.note_met(judgement));
+                self.tell_tiers(&climbing);
+                self.probing.begin(&self.server, unobserved);
                 if is_monitor {
                     self.server.tally.add_many(Counter::Notes, notes.len() as u64);
                 }

@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Happens>> {
         2 => (any::<bool>(), any::<bool>()).prop_map(|(news, closed)| Happens::CheckEnds(news, closed)),
         1 => Just(Happens::CheckFails),
         2 => (0..3_u8).prop_map(Happens::Ask),
-        2 => (0..3_usize, 0..3_u8).prop_map(|(at, said)| Happens::Say(at, said)),
+        2 => (0..3_usize, 0..4_u8).prop_map(|(at, said)| Happens::Say(at, said)),
         1 => any::<bool>().prop_map(Happens::Busy),
         1 => Just(Happens::Fault),
     ];
@@ -170,6 +170,10 @@ impl World {
                 self.questions.insert(question, entry);
             }
             Command::Show { .. } => {}
+            // Every other look ends at once, the rest never does.
+            Command::Validate { question, .. } => {
+                return (question.0 % 2 == 0).then_some(Event::Validated { question });
+            }
             Command::Withdraw(question) => {
                 assert!(self.questions.contains_key(&question));
             }
@@ -249,11 +253,13 @@ impl World {
             Happens::Ask(number) => {
                 let entry = entry(*number);
                 self.glance.asked.insert(entry.clone());
-                self.tell(Event::Asked { entry, banner: String::new(), hash: Some(None) });
+                let (banner, hash) = (String::new(), Some(None));
+                self.tell(Event::Asked { entry, banner, hash, can_validate: true });
             }
             Happens::Say(at, said) => {
                 let Some(question) = self.questions.keys().nth(*at).copied() else { return };
-                let said = [Said::Keep, Said::Approve, Said::Show][usize::from(*said)];
+                let said =
+                    [Said::Keep, Said::Approve, Said::Show, Said::Validate][usize::from(*said)];
                 self.tell(Event::Said { question, said });
             }
             Happens::Busy(is_busy) => self.glance.is_busy = *is_busy,

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The most definitions that are kept compiled, and about the most bytes that they take.
-pub const MAX_CACHED_INPUTS: usize = 4_096;
-pub const MAX_CACHED_INPUT_BYTES: usize = 64 * 1024 * 1024;
+/// The most definitions that are kept compiled, and about the most bytes that they take: enough for 10,000 tools of usual
+/// size. With fewer, callers that use all of them in turn would have each of them compiled again and again.
+pub const MAX_CACHED_INPUTS: usize = 12_288;
+pub const MAX_CACHED_INPUT_BYTES: usize = 256 * 1024 * 1024;
 
 /// What was found of a definition.
 pub type CompiledInput = Result<Arc<InputRules>, Undecided>;
@@ -28,56 +29,71 @@ pub struct InputRulesCache(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    kept: RwLock<HashMap<EntryHash, Kept>>,
+    rules: RwLock<KeptRules>,
     uses: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct KeptRules {
+    by_definition: HashMap<EntryHash, Kept>,
+    /// What all of them take. Kept, so that a further definition does not look through all of them.
+    bytes: usize,
 }
 
 impl InputRulesCache {
     /// The rules of a tool: those that are kept, or new ones.
     pub fn rules(&self, tool: &Entry) -> CompiledInput {
-        let Shared { kept, uses } = &*self.0;
+        let Shared { rules, uses } = &*self.0;
         let now = uses.fetch_add(1, Ordering::Relaxed);
         let hash = tool.entry_hash();
-        if let Some(found) = kept.read().unwrap_or_else(PoisonError::into_inner).get(&hash) {
+        let kept = rules.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept.by_definition.get(&hash) {
             found.last_used.store(now, Ordering::Relaxed);
             return found.compiled.clone();
         }
+        drop(kept);
         // Two callers may compile one definition at a time: both results are the same.
         let compiled = InputRules::compile(tool).map(Arc::new);
         let bytes = compiled.as_ref().map_or(tool.raw().len(), |rules| rules.bytes());
         let new = Kept { compiled: compiled.clone(), bytes, last_used: AtomicU64::new(now) };
-        let mut kept = kept.write().unwrap_or_else(PoisonError::into_inner);
-        kept.insert(hash, new);
-        drop_unused(&mut kept);
+        rules.write().unwrap_or_else(PoisonError::into_inner).keep(hash, new);
         compiled
     }
 
     /// How many definitions are kept, and about how many bytes they take.
     pub fn size(&self) -> (usize, usize) {
-        let kept = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
-        (kept.len(), kept.values().map(|kept| kept.bytes).sum())
+        let rules = self.0.rules.read().unwrap_or_else(PoisonError::into_inner);
+        (rules.by_definition.len(), rules.bytes)
     }
 }
 
-/// Drops the rules that were not used for the longest time while there are too many of them. A tenth more goes with them, so
-/// that not every further definition looks through all of them.
-fn drop_unused(kept: &mut HashMap<EntryHash, Kept>) {
-    let mut count = kept.len();
-    let mut bytes: usize = kept.values().map(|kept| kept.bytes).sum();
-    if count <= MAX_CACHED_INPUTS && bytes <= MAX_CACHED_INPUT_BYTES {
-        return;
-    }
-    let mut oldest: Vec<(u64, EntryHash, usize)> = kept
-        .iter()
-        .map(|(hash, kept)| (kept.last_used.load(Ordering::Relaxed), *hash, kept.bytes))
-        .collect();
-    oldest.sort_unstable_by_key(|(used, _, _)| *used);
-    for (_, hash, size) in oldest {
-        if count <= MAX_CACHED_INPUTS / 10 * 9 && bytes <= MAX_CACHED_INPUT_BYTES / 10 * 9 {
-            break;
+impl KeptRules {
+    fn keep(&mut self, hash: EntryHash, new: Kept) {
+        self.bytes += new.bytes;
+        if let Some(before) = self.by_definition.insert(hash, new) {
+            self.bytes -= before.bytes;
         }
-        kept.remove(&hash);
-        count -= 1;
-        bytes -= size;
+        if self.by_definition.len() > MAX_CACHED_INPUTS || self.bytes > MAX_CACHED_INPUT_BYTES {
+            self.drop_unused();
+        }
+    }
+
+    /// Drops the rules that were not used for the longest time. A tenth more than necessary goes, so that not every further
+    /// definition looks through all of them.
+    fn drop_unused(&mut self) {
+        let all = self.by_definition.iter();
+        let mut oldest: Vec<(u64, EntryHash)> =
+            all.map(|(hash, kept)| (kept.last_used.load(Ordering::Relaxed), *hash)).collect();
+        oldest.sort_unstable_by_key(|(used, _)| *used);
+        for (_, hash) in oldest {
+            if self.by_definition.len() <= MAX_CACHED_INPUTS / 10 * 9
+                && self.bytes <= MAX_CACHED_INPUT_BYTES / 10 * 9
+            {
+                break;
+            }
+            if let Some(dropped) = self.by_definition.remove(&hash) {
+                self.bytes -= dropped.bytes;
+            }
+        }
     }
 }

@@ -162,3 +162,31 @@ fn heavy_rules_are_bounded_by_their_bytes() {
     }
     assert!(cache.size().0 > 0);
 }
+
+/// What the validator is given is what another reader makes of the same bytes.
+#[test]
+fn arguments_are_read_as_another_reader_reads_them() {
+    for text in [
+        r#"{}"#,
+        r#"{"a":1,"b":-1,"c":0,"d":-0,"e":1.50,"f":1e3,"g":18446744073709551615,"h":-0.0}"#,
+        r#"{"a":"","b":"\u00e9\ud83d\ude00\n","\u0061b":[[],{},[{"x":null}],true,false]}"#,
+        r#" { "z" : [ 1 , "2" ] , "a" : { "b" : { } } } "#,
+    ] {
+        let read = Arguments::read(Some(text.as_bytes())).unwrap();
+        let other: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(read.value, other, "{text}");
+        assert_eq!(read.value.to_string(), other.to_string(), "{text}");
+    }
+    let nested = |levels: usize| format!("{{\"a\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
+    assert!(Arguments::read(Some(nested(127).as_bytes())).is_ok());
+    for refused in [
+        nested(128).as_str(),
+        r#"{"a":18446744073709551617}"#,
+        r#"{"a":{"$serde_json::private::Number":"1"}}"#,
+        r#"{"a":"\ud800"}"#,
+        r#"{"a":1,"\u0061":2}"#,
+    ] {
+        let found = Arguments::read(Some(refused.as_bytes())).map(|_| ()).unwrap_err();
+        assert_eq!(found.rule, InputRule::Exact, "{refused}");
+    }
+}

@@ -151,6 +151,7 @@ pub(super) fn settings(name: &str) -> IssuerSettings {
         },
         allow_private: false,
         ca: None,
+        sign_in: None,
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Credentials {
     },
     /// A token for this server, which an authorization server issues.
     Grant(Box<GrantSettings>),
+    /// A token that the caller signed in for with a browser.
+    User(Box<UserGrantSettings>),
     /// The token for this server that the caller sent with the request, in a header of its own.
     Bound {
         audience: String,
@@ -34,6 +36,8 @@ pub enum Credentials {
 pub struct GrantSettings {
     pub kind: GrantKind,
     pub token_endpoint: WebUrl,
+    /// Where tokens are revoked (RFC 7009) that an incident takes away, if the authorization server does that.
+    pub revocation_endpoint: Option<WebUrl>,
     /// What `aud` of the token has to name.
     pub audience: String,
     /// RFC 8707's `resource`, where the authorization server wants one.
@@ -45,6 +49,25 @@ pub struct GrantSettings {
     /// Whether the endpoint may be at a private address.
     pub allow_private: bool,
     /// Certificate authorities of the endpoint's host, instead of the system's.
+    pub ca: Option<SecretName>,
+}
+
+/// How people sign in to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserGrantSettings {
+    /// What the tokens are for: the server's URL.
+    pub audience: String,
+    /// What is asked for; empty: what the server's metadata names.
+    pub scopes: Vec<String>,
+    /// The gateway's client at the server's authorization server, as `ID` or `ID:SECRET`, where it was registered by hand.
+    pub client: Option<SecretName>,
+    /// The issuer that the client is registered at; a client's secret is shown to no other.
+    pub issuer: Option<WebUrl>,
+    /// Whether the gateway registers itself where the authorization server knows nothing else.
+    pub register: bool,
+    /// Whether the authorization server may be at a private address.
+    pub allow_private: bool,
+    /// Certificate authorities of the authorization server's host, instead of the system's.
     pub ca: Option<SecretName>,
 }
 
@@ -62,7 +85,9 @@ impl Credentials {
         match self {
             Credentials::None => None,
             Credentials::Secret { header, .. } => Some(header),
-            Credentials::Grant(_) | Credentials::Bound { .. } => Some("Authorization"),
+            Credentials::Grant(_) | Credentials::User(_) | Credentials::Bound { .. } => {
+                Some("Authorization")
+            }
         }
     }
 
@@ -71,7 +96,7 @@ impl Credentials {
         match self {
             Credentials::None | Credentials::Secret { .. } => false,
             Credentials::Grant(grant) => grant.kind == GrantKind::Exchange,
-            Credentials::Bound { .. } => true,
+            Credentials::User(_) | Credentials::Bound { .. } => true,
         }
     }
 }
@@ -80,6 +105,7 @@ impl Credentials {
 fn keys_of(mode: CredentialMode) -> &'static [&'static str] {
     const GRANT: &[&str] = &[
         "token_endpoint",
+        "revocation_endpoint",
         "audience",
         "resource",
         "scopes",
@@ -93,7 +119,7 @@ fn keys_of(mode: CredentialMode) -> &'static [&'static str] {
         CredentialMode::Vault => &["secret", "header", "scheme"],
         CredentialMode::Exchange | CredentialMode::ClientCredentials => GRANT,
         CredentialMode::Bound => &["audience"],
-        CredentialMode::User => &[],
+        CredentialMode::User => &["scopes", "client", "issuer", "register", "allow_private", "ca"],
     }
 }
 
@@ -107,8 +133,7 @@ impl Written<'_> {
         let place = self.place.key("credentials");
         let Some(mode) = table.mode else {
             if !mistakes.is_unreadable(&place.key("mode")) {
-                let problem =
-                    "missing: type `none`, `vault`, `exchange`, `client_credentials` or `bound`";
+                let problem = "missing: type `none`, `vault`, `exchange`, `client_credentials`, `user` or `bound`";
                 mistakes.add(&place.key("mode"), problem);
             }
             return None;
@@ -118,11 +143,14 @@ impl Written<'_> {
             ("header", table.header.is_some()),
             ("scheme", table.scheme.is_some()),
             ("token_endpoint", table.token_endpoint.is_some()),
+            ("revocation_endpoint", table.revocation_endpoint.is_some()),
             ("audience", table.audience.is_some()),
             ("resource", table.resource.is_some()),
             ("scopes", table.scopes.is_some()),
             ("client", table.client.is_some()),
             ("client_auth", table.client_auth.is_some()),
+            ("register", table.register.is_some()),
+            ("issuer", table.issuer.is_some()),
             ("allow_private", table.allow_private.is_some()),
             ("ca", table.ca.is_some()),
         ];
@@ -147,13 +175,7 @@ impl Written<'_> {
                 let audience = named.or_else(|| url.map(|url| url.as_str().to_owned()))?;
                 Some(Credentials::Bound { audience })
             }
-            CredentialMode::User => {
-                mistakes.add(
-                    &place.key("mode"),
-                    "`user` is not available in this version; use `exchange`, `client_credentials`, `bound`, `vault` or `none`",
-                );
-                None
-            }
+            CredentialMode::User => self.user(table, url?, &place, mistakes),
         }
     }
 
@@ -184,6 +206,46 @@ impl Written<'_> {
         Some(Credentials::Secret { secret, header, scheme: scheme.map(str::to_owned) })
     }
 
+    fn user(
+        &self,
+        table: &CredentialsTable,
+        url: &WebUrl,
+        place: &Place,
+        mistakes: &mut Mistakes<'_>,
+    ) -> Option<Credentials> {
+        if !self.has_sign_in {
+            let problem = "people sign in to the gateway before they sign in to a server: set `client` on an `[[auth.issuer]]`";
+            mistakes.add(&place.key("mode"), problem);
+        }
+        let client = match &table.client {
+            Some(client) => Some(self.kept(client, &place.key("client"), mistakes)?),
+            None => None,
+        };
+        let ca = match &table.ca {
+            Some(ca) => Some(readable(ca, self.folder, &place.key("ca"), mistakes)?),
+            None => None,
+        };
+        let issuer = match &table.issuer {
+            Some(text) => match text.parse::<WebUrl>() {
+                Ok(issuer) => Some(issuer),
+                Err(error) => {
+                    mistakes.add(&place.key("issuer"), error.to_string());
+                    return None;
+                }
+            },
+            None => None,
+        };
+        Some(Credentials::User(Box::new(UserGrantSettings {
+            audience: url.as_str().to_owned(),
+            scopes: read_scopes(table.scopes.as_deref(), &place.key("scopes"), mistakes),
+            client,
+            issuer,
+            register: table.register.unwrap_or(true),
+            allow_private: table.allow_private.unwrap_or(false),
+            ca,
+        })))
+    }
+
     fn grant(
         &self,
         table: &CredentialsTable,
@@ -206,6 +268,16 @@ impl Written<'_> {
                 None
             }
         };
+        let revocation_endpoint = match &table.revocation_endpoint {
+            None => None,
+            Some(text) => match text.parse::<WebUrl>() {
+                Ok(url) => Some(url),
+                Err(error) => {
+                    mistakes.add(&place.key("revocation_endpoint"), error.to_string());
+                    return None;
+                }
+            },
+        };
         if table.audience.is_none() {
             mistakes.add(
                 &place.key("audience"),
@@ -222,16 +294,7 @@ impl Written<'_> {
                 None
             }
         };
-        let scopes = table.scopes.clone().unwrap_or_default();
-        let is_scope = |scope: &String| {
-            // RFC 6749 §3.3.
-            let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
-            !scope.is_empty() && scope.len() <= 256 && scope.bytes().all(is_plain)
-        };
-        if scopes.len() > MAX_SCOPES || !scopes.iter().all(is_scope) {
-            let problem = format!("type at most {MAX_SCOPES} scopes, each one word");
-            mistakes.add(&place.key("scopes"), problem);
-        }
+        let scopes = read_scopes(table.scopes.as_deref(), &place.key("scopes"), mistakes);
         let ca = match &table.ca {
             Some(ca) => Some(readable(ca, self.folder, &place.key("ca"), mistakes)?),
             None => None,
@@ -239,6 +302,7 @@ impl Written<'_> {
         Some(Credentials::Grant(Box::new(GrantSettings {
             kind,
             token_endpoint: token_endpoint?,
+            revocation_endpoint,
             audience: table.audience.as_ref()?.to_string(),
             resource: table.resource.as_ref().map(|text| text.to_string()),
             scopes,
@@ -249,13 +313,30 @@ impl Written<'_> {
         })))
     }
 
-    /// A secret that is read while the gateway runs, so that it may be in Vault.
+    /// A secret that is read while the gateway runs, so that it may be in Vault or in a file that age encrypted.
     pub(super) fn kept(
         &self,
         secret: &SecretName,
         place: &Place,
         mistakes: &mut Mistakes<'_>,
     ) -> Option<SecretName> {
+        if let SecretName::Age(path) = secret {
+            if !self.has_age {
+                mistakes.add(
+                    place,
+                    "is encrypted with age, and no identity is configured: add `[age]` with `identity`",
+                );
+                return None;
+            }
+            let (file, name) = path
+                .split_once('#')
+                .map_or((path.as_str(), None), |(file, name)| (file, Some(name)));
+            let file = self.folder.join(file).to_string_lossy().into_owned();
+            return Some(SecretName::Age(match name {
+                Some(name) => format!("{file}#{name}"),
+                None => file,
+            }));
+        }
         let SecretName::Vault(path) = secret else {
             return readable(secret, self.folder, place, mistakes);
         };
@@ -269,4 +350,21 @@ impl Written<'_> {
         }
         Some(secret.clone())
     }
+}
+
+/// Scopes that are asked for, as RFC 6749 §3.3 writes them.
+pub(in crate::gateway) fn read_scopes(
+    written: Option<&[String]>,
+    place: &Place,
+    mistakes: &mut Mistakes<'_>,
+) -> Vec<String> {
+    let scopes = written.unwrap_or_default().to_vec();
+    let is_scope = |scope: &String| {
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
+        !scope.is_empty() && scope.len() <= 256 && scope.bytes().all(is_plain)
+    };
+    if scopes.len() > MAX_SCOPES || !scopes.iter().all(is_scope) {
+        mistakes.add(place, format!("type at most {MAX_SCOPES} scopes, each one word"));
+    }
+    scopes
 }

@@ -4,6 +4,7 @@ use super::{CommandSettings, Credentials, Reach, UrlSettings};
 use crate::gateway::front::readable;
 use crate::gateway::mistake::{Mistakes, Place};
 use crate::gateway::tables::ServerTable;
+use crate::sandbox::Sandbox;
 use crate::secret::SecretName;
 use policy::Trust;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,8 @@ pub(super) struct Written<'a> {
     pub(super) folder: &'a Path,
     /// Whether `[vault]` is there.
     pub(super) has_vault: bool,
+    pub(super) has_age: bool,
+    pub(super) has_sign_in: bool,
     pub(super) place: Place,
 }
 
@@ -88,19 +91,14 @@ impl Written<'_> {
             mistakes.add(&self.place.key("command"), "a word has a NUL character: remove it");
         }
         let danger_unconfined = table.danger_unconfined.unwrap_or(false);
-        let is_confined_by_trust = matches!(self.trust, Trust::Community | Trust::Unknown);
-        let is_judged = !mistakes.is_unreadable(&self.place.key("trust"))
-            && !mistakes.is_unreadable(&self.place.key("danger_unconfined"));
-        if is_confined_by_trust && !danger_unconfined && is_judged {
-            let origin = if table.trust.is_some() { "" } else { " (no `trust` is set)" };
+        if danger_unconfined && table.sandbox.is_some() {
             mistakes.add(
-                &self.place.key("trust"),
-                format!(
-                    "a command of trust `{}`{origin} has to run in a sandbox, which is not available in this version: set `danger_unconfined = true` to let it run with all rights of the gateway, or `trust = \"internal\"` or `\"verified\"` if it is",
-                    self.trust
-                ),
+                &self.place.key("danger_unconfined"),
+                "lets the server run without a sandbox, and `sandbox` asks for one: remove one of them",
             );
         }
+        let is_confined_by_trust = matches!(self.trust, Trust::Community | Trust::Unknown);
+        let sandbox = table.sandbox.clone().or_else(|| is_confined_by_trust.then(Sandbox::default));
         let env = self.variables(mistakes);
         Some(CommandSettings {
             command: command.to_vec(),
@@ -108,7 +106,7 @@ impl Written<'_> {
             instance: table.instance.unwrap_or_default(),
             max_instances: table.max_instances.map_or(50, crate::value::Whole::to_usize),
             idle_seconds: table.idle_seconds.map_or(300, |seconds| seconds.0),
-            danger_unconfined,
+            sandbox: sandbox.filter(|_| !danger_unconfined).map(Box::new),
         })
     }
 
@@ -121,6 +119,7 @@ impl Written<'_> {
                 ("max_instances", table.max_instances.is_some()),
                 ("idle_seconds", table.idle_seconds.is_some()),
                 ("danger_unconfined", table.danger_unconfined.is_some()),
+                ("sandbox", table.sandbox.is_some()),
                 ("program_digest", table.program_digest.is_some()),
                 ("package", table.package.is_some()),
                 ("version", table.version.is_some()),

@@ -5,6 +5,7 @@ use super::reach::Written;
 use crate::gateway::mistake::{Mistakes, Place};
 use crate::gateway::tables::ServerTable;
 use crate::keys::{Admission, Preflight};
+use crate::sandbox::Sandbox;
 use crate::value::Parsed;
 use attest::{Flavor, Scheme};
 use gate::server::ServerId;
@@ -18,6 +19,9 @@ pub(in crate::gateway) struct Common<'a> {
     pub(in crate::gateway) admission: &'a Admission,
     /// Whether `[vault]` is there.
     pub(in crate::gateway) has_vault: bool,
+    pub(in crate::gateway) has_age: bool,
+    /// Whether people can sign in to the gateway with a browser.
+    pub(in crate::gateway) has_sign_in: bool,
     pub(in crate::gateway) folder: &'a Path,
 }
 
@@ -65,23 +69,18 @@ fn id(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Option
 fn server(
     table: &ServerTable,
     id: Option<ServerId>,
-    Common { admission: general, has_vault, folder }: Common<'_>,
+    Common { admission: general, has_vault, has_age, has_sign_in, folder }: Common<'_>,
     place: Place,
     mistakes: &mut Mistakes<'_>,
 ) -> Option<ServerSettings> {
     let trust = table.trust.map(|Parsed(trust)| trust).unwrap_or_default();
-    if table.sandbox.is_some() {
-        mistakes.add(
-            &place.key("sandbox"),
-            "a sandbox is not available in this version; remove it, and set `danger_unconfined = true` if the server may run without one",
-        );
-    }
+    check_sandbox(table, &place, mistakes);
     let preflight = preflight(table, &place, mistakes);
     let orgs = orgs(table, &place, mistakes);
     check_names(table, &place, mistakes);
     let admission = super::super::resolve(admission(table, general, &place, mistakes), folder);
     let allowed_tools = allowed_tools(table, &admission, &place, mistakes);
-    let written = Written { table, trust, folder, has_vault, place };
+    let written = Written { table, trust, folder, has_vault, has_age, has_sign_in, place };
     let reach = written.reach(mistakes);
     Some(ServerSettings {
         id: id?,
@@ -100,6 +99,15 @@ fn server(
         preflight,
         recheck_seconds: table.recheck_seconds.map(|seconds| seconds.0),
     })
+}
+
+fn check_sandbox(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) {
+    let place = place.key("sandbox");
+    if let Some((key, why)) = table.sandbox.as_ref().and_then(Sandbox::mistake)
+        && !mistakes.is_unreadable(&place)
+    {
+        mistakes.add(&place.key(key), why);
+    }
 }
 
 fn preflight(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Preflight {

@@ -138,6 +138,49 @@ fn a_task_that_finds_the_chain_held_is_woken_when_it_is_let_go() {
 }
 
 #[test]
+fn what_nobody_waits_for_is_written_by_who_finds_the_chain_free_or_by_who_holds_it() {
+    let (_directory, receipts) = open(Settings::default());
+    let before = written_lines(&receipts);
+    let alone = queue(&receipts, 0);
+    receipts.write_queued().unwrap();
+    assert!(receipts.is_settled(&alone));
+    let held = receipts.shared.hold().unwrap();
+    let left = [1, 2].map(|number| {
+        let ticket = queue(&receipts, number);
+        // A thread that waited for the chain here would wait forever.
+        receipts.write_queued().unwrap();
+        ticket
+    });
+    assert!(left.iter().all(|ticket| !receipts.is_settled(ticket)));
+    drop(held);
+    assert!(left.iter().all(|ticket| receipts.is_settled(ticket)));
+    assert_eq!(written_lines(&receipts), before + 3);
+    // With nothing queued there is nothing to do.
+    receipts.write_queued().unwrap();
+    assert_eq!(written_lines(&receipts), before + 3);
+}
+
+#[test]
+fn records_that_several_threads_leave_to_each_other_are_all_written() {
+    let (_directory, receipts) = open(Settings::default());
+    let before = written_lines(&receipts);
+    let (threads, each) = (4, 500);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let receipts = &receipts;
+            scope.spawn(move || {
+                for number in 0..each {
+                    receipts.outcome_later(&outcome(thread * each + number)).unwrap();
+                    receipts.write_queued().unwrap();
+                }
+            });
+        }
+    });
+    // No thread waits for a record, and none is left over when all have gone.
+    assert_eq!(written_lines(&receipts), before + u64::from(threads * each));
+}
+
+#[test]
 fn under_fsync_always_a_ticket_is_settled_when_it_is_on_disk() {
     let (_directory, receipts) = open(Settings { fsync: Fsync::Always, ..Settings::default() });
     // Nobody syncs from here on.

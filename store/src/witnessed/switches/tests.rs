@@ -47,7 +47,7 @@ fn incidents_and_keys_are_witnessed(kind: Kind) {
     store.block_egress(ADA).unwrap();
     store.revoke(RevokedKind::Principal, "eve", ADA).unwrap();
     store.unblock_egress(ADA).unwrap();
-    store.end_incident(By { name: "holdpoint", at: NOON }).unwrap();
+    store.end_incident("over", By { name: "holdpoint", at: NOON }).unwrap();
     store.add_api_key(&key("k1"), ADA).unwrap();
     assert!(store.add_api_key(&key("k1"), ADA).is_err(), "there is one already");
     store.revoke_api_key(&"k1".parse().unwrap(), ADA).unwrap();
@@ -75,7 +75,13 @@ fn approvals_and_counters_are_handed_on(kind: Kind) {
     let (approval, end) = ("a1".parse().unwrap(), Timestamp(NOON.0 + 9));
     store.park_call(&approval, &call, NOON, end).unwrap();
     assert_eq!(store.parked_calls(NOON).unwrap().len(), 1);
-    store.decide_call(&approval, ApprovalDecision::Grant, By { name: "bob", at: NOON }).unwrap();
+    store
+        .decide_call(
+            &approval,
+            ApprovalDecision::Grant { mfa: false },
+            By { name: "bob", at: NOON },
+        )
+        .unwrap();
     assert!(matches!(store.take_approval(&approval, &call, NOON).unwrap(), Taken::Taken(_)));
     assert!(store.approval(&approval).unwrap().is_some());
     assert_eq!(store.expire_approvals(end).unwrap(), 0);

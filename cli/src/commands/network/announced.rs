@@ -1,0 +1,247 @@
+//! What would be sent for this home as it is, and what the feed says of it. Nothing is sent here but what a caller asks for.
+
+use crate::configuration::Configuration;
+use crate::failure::Failure;
+use crate::people_events::people_events;
+use crate::screen;
+use crate::target::Workplace;
+use crate::upper_tiers;
+use contract::surface::{Entry, EntryId, Surface};
+use contract::time::Timestamp;
+use engine::consult::ConfiguredJudge;
+use engine::network::{
+    ContributionsSince, DirectoryClient, FeedFile, KeptAdvisories, MetChange, NetworkFolder,
+    NetworkRequest, NetworkSettings, VerdictCache,
+};
+use gate::judge::{Judgement, SurfaceJudgement};
+use gate::naming::shown_name;
+use gate::network::{Bucket, DriftAdvisory, DriftFeed, DriftReport, ReportBucket, Salt, bucket_of};
+use gate::verdict::Verdict;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+use store::Store;
+
+/// How long a command waits for a directory.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// One request, and when it is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Announced {
+    pub(super) purpose: &'static str,
+    pub(super) when: &'static str,
+    pub(super) request: String,
+}
+
+/// All requests that the state of this home leads to.
+pub(super) fn announced(
+    workplace: &Workplace,
+    settings: &NetworkSettings,
+    at: Timestamp,
+) -> Result<Vec<Announced>, Failure> {
+    let folder = NetworkFolder::of(workplace.home.path());
+    let url = settings.url.as_str();
+    let directory = DirectoryClient::new(settings.clone(), &folder);
+    let (cache, feed) = (VerdictCache::read(&folder, url), FeedFile::read(&folder, url));
+    let mut all = Vec::new();
+    let mut add = |when: &'static str, request: &NetworkRequest| -> Result<(), Failure> {
+        let printed = directory.printed(request).map_err(Failure::usage)?;
+        let announced = Announced { purpose: request.purpose(), when, request: printed };
+        if !all.contains(&announced) {
+            all.push(announced);
+        }
+        Ok(())
+    };
+    let hourly = "once an hour while a gate runs, and by `check`, `pin` and `review` if it is due";
+    add(hourly, &NetworkRequest::Parameters)?;
+    add(hourly, &NetworkRequest::Drift { after: feed.next() })?;
+    let advisories = KeptAdvisories::read(&folder, url);
+    let when = "once an hour while a gate runs, and by `network advisories`";
+    add(when, &NetworkRequest::Advisories { after: advisories.next() })?;
+    let waiting = waiting(workplace, at)?;
+    let bits = cache.bits().unwrap_or(0);
+    for judgement in waiting.iter().filter(|entry| entry.verdict == Verdict::Inconclusive) {
+        let definition = judgement.after.as_ref().and_then(Entry::definition_hash);
+        if let Some(definition) = definition {
+            let bucket = bucket_of(definition.as_bytes(), bits);
+            add("when a gate meets this change", &NetworkRequest::Corpus(bucket))?;
+        }
+    }
+    for change in waiting.iter().filter_map(|judgement| MetChange::of(judgement, at)) {
+        let Some(salt) = cache.salt() else { continue };
+        let bucket = bucket_of(salt.fingerprint(change.before).as_bytes(), bits);
+        add("when `holdpoint review` shows this change", &NetworkRequest::Reports(bucket))?;
+        if settings.contribute {
+            let report = NetworkRequest::Report(report_of(&change, salt));
+            add("when a gate meets this change, once", &report)?;
+        }
+    }
+    if settings.contribute
+        && let Some(since) = ContributionsSince::read(&folder, url)
+    {
+        for contribution in since.waiting(&people_events(workplace)?) {
+            let request = NetworkRequest::Contribute(contribution.row);
+            add("within a minute while a gate runs, once", &request)?;
+        }
+    }
+    Ok(all)
+}
+
+fn report_of(change: &MetChange, salt: Salt) -> DriftReport {
+    let report = DriftReport {
+        fp_before: salt.fingerprint(change.before),
+        fp_after: salt.fingerprint(change.after),
+        kinds: change.kinds.clone(),
+        safety: change.is_safety_relevant,
+        hour: change.hour,
+    };
+    report.sorted()
+}
+
+/// What the configured model would be asked.
+pub(super) fn questions(workplace: &Workplace, at: Timestamp) -> Result<Vec<Announced>, Failure> {
+    let access = upper_tiers::access(workplace.home.path(), &workplace.configuration);
+    let Some(settings) = access.consult else { return Ok(Vec::new()) };
+    let folder = NetworkFolder::of(workplace.home.path());
+    let judge = ConfiguredJudge::new(settings, folder)?;
+    let open = waiting(workplace, at)?;
+    let open = open.iter().filter(|entry| entry.verdict == Verdict::Inconclusive);
+    let printed = open.filter_map(|judgement| judge.printed(judgement));
+    let announced = |request| Announced {
+        purpose: "an opinion on a change, of the model that `[judge]` names; the marker is random each time",
+        when: "when a gate meets this change, once",
+        request,
+    };
+    Ok(printed.map(announced).collect())
+}
+
+/// Every change of every server that waits for a person.
+fn waiting(workplace: &Workplace, at: Timestamp) -> Result<Vec<Judgement>, Failure> {
+    let mut waiting = Vec::new();
+    for server in workplace.store.servers()? {
+        let review = workplace.review(&server.id, at)?;
+        waiting.extend(review.judgement.entries.iter().filter(|it| it.is_waiting()).cloned());
+    }
+    Ok(waiting)
+}
+
+/// What this home knows of the network, for commands that show pins and changes. Empty where the network is off.
+pub(crate) struct LocalNetwork {
+    settings: Option<NetworkSettings>,
+    folder: NetworkFolder,
+    feed: DriftFeed,
+    /// Buckets of reports that were asked for; `None` where there was no answer.
+    asked: RefCell<HashMap<Bucket, Option<ReportBucket>>>,
+}
+
+/// How many other installs say that they met a change. Unconfirmed: anyone with a key can report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct UnconfirmedReports {
+    pub(crate) installs: u32,
+}
+
+impl UnconfirmedReports {
+    pub(crate) fn words(self) -> String {
+        let installs = crate::report::count(self.installs as usize, "install says", "installs say");
+        format!("unconfirmed: {installs} that they met the same change")
+    }
+}
+
+impl LocalNetwork {
+    /// Reads what was kept.
+    pub(crate) fn open(home: &Path, configuration: &Configuration) -> LocalNetwork {
+        let settings = match configuration.network().is_named() {
+            true => upper_tiers::access(home, configuration).network,
+            false => None,
+        };
+        let folder = NetworkFolder::of(home);
+        let feed = settings.as_ref().map(|settings| FeedFile::read(&folder, &settings.url).feed());
+        let feed = feed.unwrap_or_default();
+        LocalNetwork { settings, folder, feed, asked: RefCell::default() }
+    }
+
+    /// Reads the feed on if it is older than an hour. A directory that does not answer at once is not waited for.
+    pub(crate) fn refreshed(mut self) -> LocalNetwork {
+        let at = crate::observation::now();
+        if let Some(settings) = &self.settings {
+            let mut file = FeedFile::read(&self.folder, &settings.url);
+            if !file.is_young(at) {
+                let directory = self.directory(settings);
+                let read = async {
+                    let parameters = directory.parameters().await?;
+                    let (folder, url) = (&self.folder, &settings.url);
+                    let mut cache = VerdictCache::read(folder, url);
+                    cache.take_parameters(folder, url, parameters, at);
+                    file.refresh(&directory, folder, parameters.salt, at).await
+                };
+                if !matches!(block_on(read), Some(Ok(_))) {
+                    // It is not waited for again.
+                    self.asked.borrow_mut().extend(Bucket::new(0, 0).map(|all| (all, None)));
+                }
+                self.feed = file.feed();
+            }
+        }
+        self
+    }
+
+    fn directory(&self, settings: &NetworkSettings) -> DirectoryClient {
+        DirectoryClient::new(settings.clone(), &self.folder).within(PATIENCE)
+    }
+
+    /// What the crawler saw of the same change.
+    pub(crate) fn advisory(&self, judgement: &Judgement) -> Option<DriftAdvisory> {
+        self.feed.of_change(judgement)
+    }
+
+    /// Tells what the crawler saw of these changes.
+    pub(crate) fn remark_changes(&self, judgement: &SurfaceJudgement) {
+        for entry in &judgement.entries {
+            if let Some(advisory) = self.advisory(entry) {
+                remark(&entry.id, entry.before.is_some(), &advisory);
+            }
+        }
+    }
+
+    /// Tells which of these entries, pinned just now, the crawler saw change.
+    pub(crate) fn remark_pinned(&self, surface: &Surface) {
+        for entry in surface.entries() {
+            if let Some(advisory) = self.feed.pin_changed(entry.entry_hash()) {
+                remark(entry.id(), true, &advisory);
+            }
+        }
+    }
+
+    /// How many installs reported a change; `None` where that is not known, or none did.
+    pub(crate) fn reports(&self, judgement: &Judgement) -> Option<UnconfirmedReports> {
+        let settings = self.settings.as_ref()?;
+        let change = MetChange::of(judgement, crate::observation::now())?;
+        let cache = VerdictCache::read(&self.folder, &settings.url);
+        let salt = cache.salt()?;
+        let (before, after) = (salt.fingerprint(change.before), salt.fingerprint(change.after));
+        let bucket: Bucket = bucket_of(before.as_bytes(), cache.bits()?);
+        let mut asked = self.asked.borrow_mut();
+        // A directory that did not answer once is not waited for again.
+        if !asked.contains_key(&bucket) && asked.values().all(Option::is_some) {
+            let answer = block_on(self.directory(settings).reports(bucket));
+            asked.insert(bucket, answer.and_then(Result::ok));
+        }
+        let reports = asked.get(&bucket)?.as_ref()?;
+        let is_it = |report: &&gate::network::InstallReport| {
+            report.fp_before == before && report.fp_after == after
+        };
+        let installs = reports.reports.iter().filter(is_it).map(|report| report.installs).sum();
+        (installs > 0).then_some(UnconfirmedReports { installs })
+    }
+}
+
+fn remark(id: &EntryId, is_accepted: bool, advisory: &DriftAdvisory) {
+    let name = screen::readable(&shown_name(&id.key, is_accepted));
+    screen::remark(format!("network: {} `{name}`: {}", id.entry_type, advisory.sentence()));
+}
+
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Option<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    Some(runtime.block_on(future))
+}

@@ -1,0 +1,222 @@
+//! Calls that wait for a person, seen and decided on through every node; and nodes that are killed meanwhile.
+
+use crate::fleet::{Arrangement, Database, Fleet, counted};
+use crate::http_client::Caller;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use testing::{wait_for, wait_until};
+
+const POLICIES: &str = "@id(\"ask\")\n@require_approval(\"leads\")\npermit(principal, action in Action::\"call\", resource);\n@id(\"decide\")\npermit(principal, action in [Action::\"grant\", Action::\"audit\"], resource);";
+const CANARY: &str = "canary-of-approvals-71c2";
+
+struct Scene {
+    fleet: Fleet,
+    /// Where the key of an approver is.
+    bob: PathBuf,
+}
+
+fn scene(wait_seconds: u64) -> Option<Scene> {
+    let gateway = format!(
+        "limits = {{ approval_wait_seconds = {wait_seconds}, approval_ttl_seconds = 900 }}"
+    );
+    let arrangement =
+        Arrangement { gateway: &gateway, policies: POLICIES, ..Arrangement::default() };
+    let fleet = Fleet::arranged(Database::shared()?, 2, &arrangement);
+    let words = ["key", "create", "--json", "--config", "gateway.toml", "--sub", "bob", "--actor"];
+    let words: Vec<&str> =
+        words.into_iter().chain(["user", "--admin", "--group", "leads"]).collect();
+    let made = fleet.run(0, &words).exits(0).json();
+    let bob = fleet.bench.file("bob.key", made["key"].as_str().unwrap());
+    let scene = Scene { fleet, bob };
+    for node in 0..2 {
+        scene.fleet.caller(node).tools();
+        wait_until("the approver's key to count", || scene.run(node, &["list"]).code == Some(0));
+    }
+    Some(scene)
+}
+
+impl Scene {
+    /// What an approver types, at a node.
+    fn run(&self, node: usize, words: &[&str]) -> crate::bench::Answer {
+        let gateway = format!("http://{}", self.fleet.nodes[node].address);
+        let key = format!("file:{}", self.bob.display());
+        let mut command = self.fleet.bench.command(["approvals"]);
+        command.args(words).args(["--json", "--gateway", &gateway, "--key", &key]);
+        crate::bench::answer(command)
+    }
+
+    fn list(&self, node: usize) -> Value {
+        self.run(node, &["list"]).exits(0).json()
+    }
+
+    /// The one call that waits, as a node shows it.
+    fn waiting(&self, node: usize) -> Value {
+        wait_for("a call to wait", || {
+            let mut calls = self.list(node)["approvals"].as_array().unwrap().clone();
+            (calls.len() == 1).then(|| calls.remove(0))
+        })
+    }
+}
+
+fn arguments() -> Value {
+    json!({"path": CANARY})
+}
+
+/// Makes the call until its server is known at the node.
+fn call(caller: &Caller) -> Value {
+    wait_for("the server to be known at the node", || {
+        let answer = caller.call("counter__count", &arguments());
+        let is_known =
+            answer.get("result").is_some() || answer["error"]["data"]["reason"].is_string();
+        is_known.then_some(answer)
+    })
+}
+
+fn approval_of(answer: &Value) -> String {
+    assert_eq!(answer["error"]["code"], 1014, "{answer}");
+    answer["error"]["data"]["approval_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_call_that_waits_at_one_node_is_decided_on_through_another() {
+    let Some(mut scene) = scene(30) else { return };
+    let caller = scene.fleet.caller(0);
+    for (act, is_made) in [("refuse", false), ("grant", true)] {
+        let answer = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| call(&caller));
+            let shown = scene.waiting(1);
+            assert_eq!(shown["arguments"], arguments(), "from the memory of the other node");
+            assert_eq!(scene.waiting(0)["id"], shown["id"]);
+            let id = shown["id"].as_str().unwrap();
+            assert_eq!(scene.run(1, &["show", id]).exits(0).json()["id"], shown["id"]);
+            let decided = scene.run(1, &[act, id]).exits(0).json();
+            assert_eq!(decided["tool"], "count");
+            scene.run(1, &[act, id]).exits(10);
+            asking.join().unwrap()
+        });
+        assert_eq!(answer.get("result").is_some(), is_made, "{answer}");
+    }
+    assert_eq!(counted(&call_granted(&scene, 0, 1)).1, 2, "the one that was granted and this one");
+    // The caller's own key and one that is in no group decide nowhere.
+    assert!(scene.list(1)["approvals"].as_array().unwrap().is_empty());
+    // A node that is gone is named.
+    let peer = scene.fleet.nodes[0].peer.clone();
+    scene.fleet.nodes[0].kill();
+    wait_until("the node to be missing", || scene.list(1)["missing"] == json!([peer.clone()]));
+    let refused = scene.run(1, &["grant", "a000000000000000000000000"]);
+    let said = refused.out + &refused.err;
+    assert!(said.contains(&peer), "{said}");
+}
+
+/// Has a call granted through another node than the one that it waits at.
+fn call_granted(scene: &Scene, at: usize, through: usize) -> Value {
+    let caller = scene.fleet.caller(at);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| call(&caller));
+        let id = scene.waiting(through)["id"].as_str().unwrap().to_owned();
+        scene.run(through, &["grant", &id]).exits(0);
+        asking.join().unwrap()
+    })
+}
+
+#[test]
+fn a_retry_that_waits_at_a_second_node_goes_on_when_the_first_one_decides() {
+    let Some(scene) = scene(30) else { return };
+    let callers = [scene.fleet.caller(0), scene.fleet.caller(1)];
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let asking: Vec<_> =
+            callers.iter().map(|caller| scope.spawn(move || call(caller))).collect();
+        let id = scene.waiting(0)["id"].as_str().unwrap().to_owned();
+        wait_until("it waits at both nodes", || {
+            let waits = |node: usize| scene.fleet.admin(node, "/stats")["calls_in_flight"] == 1;
+            waits(0) && waits(1)
+        });
+        scene.run(0, &["grant", &id]).exits(0);
+        asking.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    // One of the two takes the grant. The other one asks again, and is answered that it waits.
+    let made = answers.iter().filter(|answer| answer.get("result").is_some()).count();
+    assert_eq!(made, 1, "{answers:?}");
+}
+
+#[test]
+fn a_call_that_two_nodes_are_asked_for_at_once_waits_under_one_id() {
+    let Some(scene) = scene(0) else { return };
+    let callers = [scene.fleet.caller(0), scene.fleet.caller(1)];
+    callers.iter().for_each(|caller| drop(call(caller)));
+    for round in 0..20 {
+        let arguments = json!({"path": format!("round {round}")});
+        let ask = |caller: &Caller| approval_of(&caller.call("counter__count", &arguments));
+        let ids = std::thread::scope(|scope| {
+            let other = scope.spawn(|| ask(&callers[1]));
+            [ask(&callers[0]), other.join().unwrap()]
+        });
+        assert_eq!(ids[0], ids[1], "round {round}");
+    }
+}
+
+#[test]
+fn a_killed_node_loses_nothing_that_was_granted_and_dispatches_nothing_that_was_not() {
+    let Some(mut scene) = scene(0) else { return };
+    let first = scene.fleet.caller(0);
+    let granted = approval_of(&call(&first));
+    let other = wait_for("the second call to wait", || {
+        let answer = first.call("counter__count", &json!({"path": "other"}));
+        answer["error"]["data"]["approval_id"].as_str().map(str::to_owned)
+    });
+    assert_ne!(granted, other);
+    // Granted through the other node; then the one that holds both is killed before the call is made.
+    scene.run(1, &["grant", &granted]).exits(0);
+    scene.fleet.nodes[0].kill();
+    let second = scene.fleet.caller(1);
+    let made = call(&second);
+    assert_eq!(counted(&made).1, 1, "the first call that the server ever saw");
+    // Used once, and what was not granted is not made anywhere.
+    approval_of(&call(&second));
+    assert_eq!(approval_of(&second.call("counter__count", &json!({"path": "other"}))), other);
+    let home = scene.fleet.nodes[0].home.clone();
+    scene.fleet.add(home);
+    let again = scene.fleet.caller(2);
+    assert_eq!(approval_of(&again_until_known(&again, "other")), other);
+    // The same the other way round: granted, and the node that starts again makes it.
+    scene.run(2, &["grant", &other]).exits(0);
+    scene.fleet.nodes[1].kill();
+    scene.fleet.nodes[2].kill();
+    let home = scene.fleet.nodes[0].home.clone();
+    scene.fleet.add(home);
+    let last = scene.fleet.caller(3);
+    let made = again_until_known(&last, "other");
+    assert_eq!(counted(&made).1, 1, "{made}");
+    approval_of(&again_until_known(&last, "other"));
+    // No argument is in what the nodes kept.
+    for node in 0..2 {
+        let kept = text_below(&scene.fleet.nodes[node].home);
+        assert!(kept.contains("approval.parked"));
+        for canary in [CANARY, &scene.fleet.key, &scene.fleet.admin] {
+            assert!(!kept.contains(canary), "on disk or on standard error: {canary}");
+        }
+    }
+}
+
+fn again_until_known(caller: &Caller, path: &str) -> Value {
+    wait_for("the server to be known at the node", || {
+        let answer = caller.call("counter__count", &json!({"path": path}));
+        let is_known = answer.get("result").is_some() || answer["error"]["code"] == 1014;
+        is_known.then_some(answer)
+    })
+}
+
+/// All that files in a folder and below have, as text.
+fn text_below(folder: &std::path::Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => text += &text_below(&entry.path()),
+            kind if kind.is_file() => {
+                text += &String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap());
+            }
+            _ => {}
+        }
+    }
+    text
+}

@@ -1,0 +1,242 @@
+//! Sessions that trip an anomaly rule: what is counted, what is done, and that it is written down.
+//!
+//! INVARIANT: a quarantine counts in this process from the moment its rule was tripped, whether the store can be written or
+//! not. In the store it counts everywhere, until a person releases it.
+
+use crate::call::{Call, Method};
+use crate::decide::Ruling;
+use crate::principal::Principal;
+use crate::reason::ReasonCode;
+use contract::surface::EntryType;
+use contract::time::Timestamp;
+use policy::anomaly::{
+    AnomalyAction, AnomalyRules, AnomalySignal, AnomalyWatch, Tripped, WatchedSession,
+};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::{Quarantine, QuarantineId};
+
+/// For so long a quarantine that was written to the store counts here by itself: longer than nodes take to read it.
+const HANDED_OVER: Duration = Duration::from_secs(2);
+
+/// How many blocked connections are counted of those that are told of at once.
+const MAX_BLOCKED_AT_ONCE: u64 = 10_000;
+
+/// Writes a quarantine to the store, off the way of calls, and calls [`Anomalies::stored`] once that is done.
+pub type HandOver = dyn Fn(Arc<Anomalies>, Quarantine) + Send + Sync;
+
+/// What all servers of a process share.
+pub struct Anomalies {
+    watch: AnomalyWatch,
+    begun: Instant,
+    /// Quarantines that the store may not have yet, and since when it has them.
+    local: Mutex<HashMap<QuarantineId, Option<Instant>>>,
+    /// How often each rule was tripped.
+    tripped: Vec<(AnomalyAction, AnomalySignal, AtomicU64)>,
+    hand_over: Box<HandOver>,
+}
+
+impl std::fmt::Debug for Anomalies {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Anomalies").field("watch", &self.watch).finish_non_exhaustive()
+    }
+}
+
+/// Whether a session may make a call now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Paced {
+    Free,
+    Throttled { retry_after: Duration },
+    Quarantined,
+}
+
+impl Anomalies {
+    pub fn new(rules: AnomalyRules, hand_over: Box<HandOver>) -> Arc<Anomalies> {
+        let each = |action| AnomalySignal::ALL.map(|signal| (action, signal, AtomicU64::new(0)));
+        Arc::new(Anomalies {
+            watch: AnomalyWatch::new(rules),
+            begun: Instant::now(),
+            local: Mutex::default(),
+            tripped: AnomalyAction::ALL.into_iter().flat_map(each).collect(),
+            hand_over,
+        })
+    }
+
+    /// Takes one call of a session.
+    pub(crate) fn pace(&self, call: &Call<'_>, principal: &Principal, now: Instant) -> Paced {
+        let is_idle = self.watch.throttled() == 0 && self.local().is_empty();
+        if is_idle {
+            return Paced::Free;
+        }
+        if self.is_quarantined_here(&quarantine_id(call, principal)) {
+            return Paced::Quarantined;
+        }
+        let name = principal.whole_name();
+        let who = WatchedSession { principal: &name, session: session_of(call, principal) };
+        match self.watch.pace(who, now.saturating_duration_since(self.begun)) {
+            None => Paced::Free,
+            Some(retry_after) => Paced::Throttled { retry_after },
+        }
+    }
+
+    fn is_quarantined_here(&self, id: &QuarantineId) -> bool {
+        let mut local = self.local();
+        match local.get(id) {
+            None => false,
+            Some(Some(stored)) if stored.elapsed() >= HANDED_OVER => {
+                local.remove(id);
+                false
+            }
+            Some(_) => true,
+        }
+    }
+
+    /// Notes what was decided on a request. Returns the rule that its session trips by it.
+    pub(crate) fn note(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        ruling: &Ruling,
+        principal: &Principal,
+        at: Timestamp,
+    ) -> Option<Tripped> {
+        let is_tool_call = call.kind == Method::Use(EntryType::Tool);
+        let signal = signal_of(ruling);
+        if signal.is_none() && !is_tool_call {
+            return None;
+        }
+        let name = principal.whole_name();
+        let who = WatchedSession { principal: &name, session: session_of(call, principal) };
+        let now = self.begun.elapsed();
+        let by_ruling = signal.and_then(|signal| self.watch.note(who, signal, now));
+        let tool = call.target.filter(|_| is_tool_call);
+        let by_tool = tool.and_then(|tool| self.watch.note_tool(who, tool.key, now));
+        let both = [by_ruling, by_tool].into_iter().flatten();
+        let tripped = both.max_by_key(|tripped| tripped.action)?;
+        self.act(who, tripped, at);
+        Some(tripped)
+    }
+
+    /// Notes that so many outgoing connections of a session's server were blocked. Returns the rule that the session trips by
+    /// it.
+    pub(crate) fn note_egress_blocked(
+        self: &Arc<Self>,
+        principal: &Principal,
+        session: Option<u64>,
+        count: u64,
+        at: Timestamp,
+    ) -> Option<Tripped> {
+        let name = principal.whole_name();
+        let who = WatchedSession { principal: &name, session: session.or(principal.session) };
+        let signal = AnomalySignal::EgressBlock;
+        let mut tripped = None;
+        // A flood is told of by its number. More than these say no more.
+        for _ in 0..count.min(MAX_BLOCKED_AT_ONCE) {
+            let Some(now) = self.watch.note(who, signal, self.begun.elapsed()) else { continue };
+            self.act(who, now, at);
+            tripped = Some(now);
+        }
+        tripped
+    }
+
+    fn act(self: &Arc<Self>, who: WatchedSession<'_>, tripped: Tripped, at: Timestamp) {
+        for (action, signal, count) in &self.tripped {
+            if (*action, *signal) == (tripped.action, tripped.signal) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        match tripped.action {
+            AnomalyAction::Throttle => {}
+            AnomalyAction::Quarantine => {
+                let quarantine = Quarantine {
+                    principal: who.principal.to_owned(),
+                    session: who.session.map(session_name),
+                    rule: tripped.rule(),
+                    at,
+                };
+                self.local().insert(quarantine.id(), None);
+                (self.hand_over)(self.clone(), quarantine);
+            }
+        }
+    }
+
+    /// A quarantine is in the store from now on.
+    pub fn stored(&self, id: &QuarantineId) {
+        if let Some(stored) = self.local().get_mut(id) {
+            *stored = Some(Instant::now());
+        }
+    }
+
+    /// How often each rule was tripped.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        self.tripped.iter().map(|(action, signal, count)| {
+            (signal.as_str(), action.as_str(), count.load(Ordering::Relaxed))
+        })
+    }
+
+    /// How many sessions are throttled here.
+    pub fn throttled(&self) -> usize {
+        self.watch.throttled()
+    }
+
+    fn local(&self) -> MutexGuard<'_, HashMap<QuarantineId, Option<Instant>>> {
+        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The quarantine that a call's session would be in.
+pub(crate) fn quarantine_id(call: &Call<'_>, principal: &Principal) -> QuarantineId {
+    let session = session_of(call, principal).map(session_name);
+    QuarantineId::of(&principal.whole_name(), session.as_deref())
+}
+
+/// The session that a call belongs to: the gateway's, or the one of `run`.
+fn session_of(call: &Call<'_>, principal: &Principal) -> Option<u64> {
+    call.session.or(principal.session)
+}
+
+fn session_name(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// What a decision says about its session. What incident mode, a rate or a fault refuses says nothing about it.
+fn signal_of(ruling: &Ruling) -> Option<AnomalySignal> {
+    let reason = match ruling {
+        Ruling::Allow => return None,
+        Ruling::Hold(_) => return Some(AnomalySignal::Hold),
+        Ruling::Deny(_) => ruling.reason()?,
+    };
+    match reason {
+        ReasonCode::Drift(_) => Some(AnomalySignal::Hold),
+        ReasonCode::Admission(_)
+        | ReasonCode::UnknownServer
+        | ReasonCode::UnknownTool
+        | ReasonCode::Unauthenticated
+        | ReasonCode::NoPolicyMatch
+        | ReasonCode::Forbidden
+        | ReasonCode::PolicyError
+        | ReasonCode::UnknownField
+        | ReasonCode::SchemaViolation
+        | ReasonCode::PayloadTooLarge
+        | ReasonCode::TooDeep
+        | ReasonCode::PathOutsideWorkspace
+        | ReasonCode::EgressNotAllowed
+        | ReasonCode::PassthroughBlocked
+        | ReasonCode::AmbiguousMessage
+        | ReasonCode::BadFrame => Some(AnomalySignal::Denial),
+        ReasonCode::ApprovalRequired
+        | ReasonCode::RateLimited
+        | ReasonCode::QuotaExceeded
+        | ReasonCode::CredentialUnavailable
+        | ReasonCode::KillSwitch
+        | ReasonCode::EgressBlocked
+        | ReasonCode::SessionQuarantined
+        | ReasonCode::UpstreamUnreachable
+        | ReasonCode::UpstreamUnreadable
+        | ReasonCode::Timeout
+        | ReasonCode::Internal
+        | ReasonCode::LedgerUnavailable => None,
+    }
+}

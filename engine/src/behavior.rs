@@ -1,0 +1,218 @@
+//! Tier 3 of the ladder, as far as it acts: a server is started or reached beside the session, a battery is sent to it, and
+//! what came of it is remembered for this process.
+//!
+//! Nothing here runs on a thread that carries a call. Every fault of a probe is an answer, UNAVAILABLE.
+
+mod memory;
+mod sandboxed;
+mod snapshot;
+
+pub use memory::{MAX_REMEMBERED, Observable, ObservedBehavior, Unobserved};
+pub use sandboxed::SandboxIsolation;
+
+use contract::client::ClientCapabilities;
+use contract::surface::{Entry, ListKind, SurfaceReader};
+use gate::behavior::{Assessment, Battery, Leg, Outcome, Sighting};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use wire::listing::ListOutcome;
+use wire::{
+    Answer, CallOutcome, ObserveError, ObserveLimits, StdioLaunch, Trial, TriedServer, Upstream,
+    try_calls,
+};
+
+/// How long one call of a battery may take.
+pub const CALL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long all of its calls may take.
+pub const BATTERY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it is watched after the last call: what a tool started may act a little later.
+pub const SETTLING: Duration = Duration::from_millis(250);
+/// How long a server may take to start for a battery, and to list what it has.
+pub const START_PATIENCE: Duration = Duration::from_secs(20);
+/// The largest answer to a call of a battery.
+pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// Starts programs where they reach nothing.
+pub trait Isolation: Send + Sync {
+    /// The command that starts a program confined, and what watches it. An error says why it cannot be confined.
+    fn confine(&self, launch: &StdioLaunch) -> Result<Confined, String>;
+}
+
+/// A confined program that was not started yet.
+pub struct Confined {
+    pub command: Command,
+    pub watch: Box<dyn Watch>,
+}
+
+impl std::fmt::Debug for Confined {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Confined").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+/// Sees what a confined program does. Dropped, it ends the program and all that it started.
+pub trait Watch: Send + Sync {
+    /// What was seen so far belongs to the start of the program.
+    fn begin(&self);
+    /// Why the program could not be confined, if it was not started because of that.
+    fn failure(&self) -> Option<String>;
+    /// What was seen since then. The program has ended.
+    fn sighting(self: Box<Self>) -> Sighting;
+}
+
+/// Looks at what one tool does. Blocks.
+pub trait Probe: Send {
+    fn probe(&self, tool: &Entry) -> Assessment;
+}
+
+/// Tries the tools of one server.
+pub struct Prober {
+    leg: Leg,
+    upstream: Upstream,
+    client: ClientCapabilities,
+    isolation: Option<Box<dyn Isolation>>,
+    /// This program, with which a server that is not confined is started: it then ends with us.
+    become_with: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Prober {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Prober").field("leg", &self.leg).finish_non_exhaustive()
+    }
+}
+
+impl Prober {
+    /// `isolation` is what the sandbox leg starts the server in.
+    pub fn new(leg: Leg, upstream: Upstream, isolation: Option<Box<dyn Isolation>>) -> Prober {
+        let become_with = std::env::current_exe().ok();
+        let client = ClientCapabilities::default();
+        Prober { leg, upstream, client, isolation, become_with }
+    }
+
+    /// The same in the place of a client that can do this: some servers offer other tools by it.
+    #[must_use]
+    pub fn for_client(self, client: ClientCapabilities) -> Prober {
+        Prober { client, ..self }
+    }
+
+    pub fn leg(&self) -> Leg {
+        self.leg
+    }
+
+    /// The confined server of the sandbox leg. The read-only leg asks the server as it is.
+    fn confined(&self) -> Result<Option<Confined>, String> {
+        match (self.leg, &self.upstream, &self.isolation) {
+            (Leg::ReadOnly, ..) => Ok(None),
+            (Leg::Sandbox, Upstream::Http(_), _) => Err(
+                "a remote server cannot be started in a sandbox; one of your own can be probed with \
+                 `mode = \"read-only\"` and `owner = true`"
+                    .to_owned(),
+            ),
+            (Leg::Sandbox, Upstream::Stdio(_), None) => Err("there is no sandbox here".to_owned()),
+            (Leg::Sandbox, Upstream::Stdio(launch), Some(isolation)) => {
+                isolation.confine(launch).map(Some)
+            }
+        }
+    }
+}
+
+impl Probe for Prober {
+    /// Tries one tool as it is defined here, for at most the sum of the patiences above.
+    fn probe(&self, tool: &Entry) -> Assessment {
+        let battery = match Battery::of(tool, self.leg) {
+            Ok(battery) => battery,
+            Err(why) => return Assessment::not_tried(why),
+        };
+        let confined = match self.confined() {
+            Ok(confined) => confined,
+            Err(why) => return Assessment::not_tried(why),
+        };
+        let (server, watch) = match confined {
+            Some(Confined { command, watch }) => {
+                (TriedServer::Command(Box::new(command)), Some(watch))
+            }
+            None => (TriedServer::Upstream(&self.upstream, self.become_with.clone()), None),
+        };
+        let is_same = AtomicBool::new(false);
+        let begin = |lists: &[(ListKind, ListOutcome)]| {
+            is_same.store(lists_tool(lists, tool), Ordering::Relaxed);
+            watch.iter().for_each(|watch| watch.begin());
+            is_same.load(Ordering::Relaxed)
+        };
+        let calls: Vec<String> =
+            battery.probes.iter().map(|probe| probe.arguments.to_string()).collect();
+        let trial = Trial {
+            tool: tool.key(),
+            calls: &calls,
+            client: &self.client,
+            call_patience: CALL_PATIENCE,
+            patience: BATTERY_PATIENCE,
+            settling: SETTLING,
+            begin: &begin,
+        };
+        let tried = match run(server, &trial) {
+            Ok(tried) => tried,
+            Err(why) => {
+                let failure = watch.as_ref().and_then(|watch| watch.failure());
+                return Assessment::not_tried(failure.unwrap_or(why));
+            }
+        };
+        if !is_same.load(Ordering::Relaxed) {
+            let why = "started again, the server does not list the tool as it is defined here";
+            return Assessment::not_tried(why);
+        }
+        let mut sighting = watch.map(Watch::sighting).unwrap_or_default();
+        sighting.stray_answers = tried.stray_answers;
+        let outcomes: Vec<Outcome> = tried.outcomes.into_iter().map(outcome).collect();
+        Assessment::of(&battery, &outcomes, &sighting)
+    }
+}
+
+fn run(server: TriedServer<'_>, trial: &Trial<'_>) -> Result<wire::Tried, String> {
+    let limits = ObserveLimits {
+        start_timeout: START_PATIENCE,
+        list_timeout: START_PATIENCE,
+        frame_bytes: MAX_ANSWER_BYTES,
+        ..ObserveLimits::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(try_calls(server, &limits, trial)).map_err(|error| untried(&error).to_owned())
+}
+
+/// Whether the server lists this very definition.
+fn lists_tool(lists: &[(ListKind, ListOutcome)], tool: &Entry) -> bool {
+    let mut reader = SurfaceReader::default();
+    for (list, outcome) in lists {
+        outcome.read_into(*list, &mut reader);
+    }
+    let surface = reader.finish();
+    surface.entry(tool.id()).is_some_and(|listed| listed.entry_hash() == tool.entry_hash())
+}
+
+fn outcome(outcome: CallOutcome) -> Outcome {
+    match outcome {
+        CallOutcome::Answer(Answer::Result(result)) => Outcome::Result(result.to_string()),
+        CallOutcome::Answer(Answer::Error { code, .. }) => Outcome::Error { code },
+        CallOutcome::Answer(Answer::Unreadable(_)) => Outcome::Unreadable,
+        CallOutcome::Nothing { is_alive: true } => Outcome::Slow,
+        CallOutcome::Nothing { is_alive: false } => Outcome::NoAnswer,
+        CallOutcome::Ended => Outcome::Ended,
+    }
+}
+
+/// Why a server could not be met, without a word of its own: an agent may read this.
+fn untried(error: &ObserveError) -> &'static str {
+    match error {
+        ObserveError::TimedOut { .. } => {
+            "the server did not answer in time when it was started for it"
+        }
+        ObserveError::Exited { .. } | ObserveError::ClosedOutput { .. } => {
+            "the server ended when it was started for it; credentials are not given to it, and the network is closed"
+        }
+        ObserveError::NeedsSignIn { .. } => "the server asks for a sign-in",
+        _ => "the server could not be started or reached for it",
+    }
+}

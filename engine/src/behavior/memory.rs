@@ -1,0 +1,123 @@
+//! What was observed of a server's tools in this process. It is never written down, and belongs to one definition of one
+//! way to start the server.
+
+use contract::hash::EntryHash;
+use contract::surface::{Entry, EntryId, EntryType, Surface};
+use gate::behavior::Consent;
+use gate::judge::{Judgement, SurfaceJudgement};
+use gate::tiers::{Behavior, Corpus, Ladder, Miss, Reader, Verifier, is_behavioral};
+use gate::verdict::Verdict;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The most answers that are remembered of one server. Past it all are forgotten, which holds again what they cleared.
+pub const MAX_REMEMBERED: usize = 1_000;
+
+/// What an answer is about: one definition of a tool, of a server that is started in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Observable {
+    pub id: EntryId,
+    pub entry: EntryHash,
+    /// Of where the server comes from: its program's digest and the package's version are part of it.
+    pub origin: Option<EntryHash>,
+}
+
+impl Observable {
+    pub fn of(tool: &Entry, origin: Option<&Entry>) -> Observable {
+        Observable {
+            id: tool.id().clone(),
+            entry: tool.entry_hash(),
+            origin: origin.map(Entry::entry_hash),
+        }
+    }
+}
+
+/// A change that behaviour could settle, and that was not looked at yet.
+#[derive(Debug, Clone)]
+pub struct Unobserved {
+    pub key: Observable,
+    pub tool: Entry,
+}
+
+/// The answers so far. Copies are cheap: they share the answers.
+#[derive(Debug, Clone, Default)]
+pub struct ObservedBehavior(Arc<HashMap<Observable, Behavior>>);
+
+impl ObservedBehavior {
+    pub fn learn(&mut self, key: Observable, behavior: Behavior) {
+        let known = Arc::make_mut(&mut self.0);
+        if known.len() >= MAX_REMEMBERED {
+            known.clear();
+        }
+        known.insert(key, behavior);
+    }
+
+    /// Takes a judgement as far up the ladder as there are tiers. Returns what is yet to be looked at.
+    pub fn climb(
+        &self,
+        corpus: &dyn Corpus,
+        reader: &dyn Reader,
+        consent: Consent,
+        surface: &Surface,
+        judgement: &mut SurfaceJudgement,
+    ) -> Vec<Unobserved> {
+        let origin = surface.entry(&EntryId::only(EntryType::Origin));
+        let known = Known { observed: self, consent, origin };
+        let ladder = Ladder { corpus, reader, verifier: &known };
+        ladder.climb_all(judgement);
+        if consent.refusal().is_some() {
+            return Vec::new();
+        }
+        let entries = judgement.entries.iter();
+        entries.filter_map(|entry| unobserved(entry, origin, &self.0)).collect()
+    }
+}
+
+/// A change that behaviour could settle, where nothing is known of it.
+fn unobserved(
+    judgement: &Judgement,
+    origin: Option<&Entry>,
+    known: &HashMap<Observable, Behavior>,
+) -> Option<Unobserved> {
+    let is_open = judgement.verdict == Verdict::Inconclusive && is_behavioral(judgement);
+    let tool = judgement.after.as_ref().filter(|_| is_open)?;
+    let key = Observable::of(tool, origin);
+    (!known.contains_key(&key)).then(|| Unobserved { key, tool: tool.clone() })
+}
+
+/// The tier as the path asks it: what is not known is being looked at, or is not looked at.
+struct Known<'a> {
+    observed: &'a ObservedBehavior,
+    consent: Consent,
+    origin: Option<&'a Entry>,
+}
+
+impl Verifier for Known<'_> {
+    fn observe(&self, judgement: &Judgement) -> Result<Behavior, Miss> {
+        if let Some(refusal) = self.consent.refusal() {
+            return Ok(refusal);
+        }
+        let tool = judgement.after.as_ref().ok_or(Miss)?;
+        let key = Observable::of(tool, self.origin);
+        Ok(self.observed.0.get(&key).copied().unwrap_or(Behavior::NotRun))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_forgotten_one_past_the_limit_and_not_at_it() {
+        let key = |number: usize| {
+            let raw = format!(r#"{{"name":"t","inputSchema":{{}},"title":"{number}"}}"#);
+            let tool = Entry::from_raw(EntryId::new(EntryType::Tool, "t"), &raw).unwrap();
+            Observable::of(&tool, None)
+        };
+        let mut observed = ObservedBehavior::default();
+        (0..MAX_REMEMBERED).for_each(|number| observed.learn(key(number), Behavior::Cleared));
+        assert_eq!(observed.0.len(), MAX_REMEMBERED);
+        observed.learn(key(MAX_REMEMBERED), Behavior::Cleared);
+        assert_eq!(observed.0.len(), 1);
+    }
+}

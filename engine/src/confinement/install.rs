@@ -1,0 +1,417 @@
+//! The install step: a package is installed into a tree of its own, one for each package and version, by an installer that
+//! is confined too. It sees no secrets, has a home that is thrown away, and reaches the registry only; scripts of packages
+//! run in it under the same rules.
+
+mod registry;
+
+use super::interpreter::{find_interpreter, is_node_script};
+use crate::program::find_program;
+use contract::hash::sha256_hex;
+use contract::origin::{FetchedPackage, Registry};
+use registry::PackageSource;
+use sandbox::{Confined, Embedder, HostRule, Launch, Level, NetworkPolicy, Profile, Refusal};
+use serde::{Deserialize, Serialize};
+use settings::Sandbox;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+pub use registry::BadRegistry;
+
+/// How a package is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstallRules {
+    pub code: InstallCode,
+    /// How long an installer may take.
+    pub timeout: Duration,
+}
+
+/// Whether code of a package runs while it is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstallCode {
+    /// Install scripts run, confined as the installer is.
+    Confined,
+    /// No install scripts (`--ignore-scripts`), and no package that has to be built (wheels only).
+    Never,
+}
+
+impl Default for InstallRules {
+    fn default() -> Self {
+        InstallRules { code: InstallCode::Confined, timeout: Duration::from_secs(600) }
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(20);
+/// How much of what an installer says is shown.
+const MAX_SAID_BYTES: usize = 2048;
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// Why a package was not installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("`{installer}` was not found, and it is needed to install `{package}`")]
+    NoInstaller { installer: &'static str, package: String },
+    #[error(transparent)]
+    Registry(#[from] BadRegistry),
+    #[error("`{package}` could not be installed confined: {source}")]
+    Confine { package: String, source: Refusal },
+    #[error("`{package}` could not be installed: {said}")]
+    Failed { package: String, said: String },
+    #[error("installing `{package}` took longer than {} seconds", after.as_secs())]
+    TimedOut { package: String, after: Duration },
+    #[error("`{package}` has no program `{program}`")]
+    NoProgram { package: String, program: String },
+    #[error("`{}`: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+}
+
+/// A package that is installed.
+#[derive(Debug, Clone)]
+pub(super) struct Installed {
+    /// The folder to be shown to the server.
+    pub(super) tree: PathBuf,
+    pub(super) program: PathBuf,
+    /// What comes before the server's own arguments.
+    pub(super) arguments: Vec<OsString>,
+}
+
+/// What is written next to an installed package.
+#[derive(Debug, Serialize, Deserialize)]
+struct TreeReceipt {
+    requirements: Vec<String>,
+    version: Option<String>,
+}
+
+/// What the install step works with.
+pub(super) struct InstallStep<'a> {
+    pub(super) cache: &'a Path,
+    pub(super) rules: InstallRules,
+    pub(super) keys: &'a Sandbox,
+    pub(super) minimum: Level,
+    pub(super) embedder: &'a Embedder,
+    pub(super) user_home: Option<&'a Path>,
+    /// Says what is being done: it may take long.
+    pub(super) say: &'a (dyn Fn(&str) + Sync),
+}
+
+impl InstallStep<'_> {
+    /// The installed package. Blocks while it is installed, and while another process installs it.
+    pub(super) fn ensure(&self, package: &FetchedPackage) -> Result<Installed, InstallError> {
+        let tree = self.tree_of(package);
+        let above = tree.parent().unwrap_or(self.cache);
+        let in_file = |path: &Path| {
+            let path = path.to_owned();
+            move |source| InstallError::File { path, source }
+        };
+        super::create_private(above).map_err(in_file(above))?;
+        // INVARIANT: nothing of ours is written into the tree once code of a package has run there. A file that it put in the
+        // place of one of ours could be a link to a file of the user's.
+        let (lock_path, receipt_path) = (beside(&tree, "lock"), beside(&tree, "json"));
+        let lock = File::create(&lock_path).map_err(in_file(&lock_path))?;
+        lock.lock().map_err(in_file(&lock_path))?;
+        if !receipt_path.is_file() || !tree.is_dir() {
+            (self.say)(&format!("installing `{}`, confined", package.requirements.join(" ")));
+            for (path, removed) in [
+                (&receipt_path, fs::remove_file(&receipt_path)),
+                (&tree, fs::remove_dir_all(&tree)),
+            ] {
+                match removed {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(in_file(path)(error));
+                    }
+                    _ => {}
+                }
+            }
+            super::create_private(&tree).map_err(in_file(&tree))?;
+            let version = match package.registry {
+                Registry::Npm => self.install_npm(package, &tree)?,
+                Registry::Pypi => self.install_python(package, &tree)?,
+            };
+            let receipt = TreeReceipt { requirements: package.requirements.clone(), version };
+            let text = serde_json::to_string(&receipt).unwrap_or_default();
+            fs::write(&receipt_path, text).map_err(in_file(&receipt_path))?;
+        }
+        match package.registry {
+            Registry::Npm => npm_program(package, &tree),
+            Registry::Pypi => python_program(package, &tree),
+        }
+    }
+
+    /// One folder for one set of requirements, with a name that a person can read.
+    fn tree_of(&self, package: &FetchedPackage) -> PathBuf {
+        let all = package.requirements.join("\n");
+        let python = package.python.as_deref().unwrap_or_default();
+        // A tree without install scripts is not the one that scripts completed.
+        let code = match self.rules.code {
+            InstallCode::Confined => "",
+            InstallCode::Never => "\nno install code",
+        };
+        let hash = sha256_hex(format!("{all}\n\n{python}{code}").as_bytes());
+        let first = package.requirements.first().map_or("", String::as_str);
+        let plain =
+            |c: char| if c.is_ascii_alphanumeric() || "@.=-_".contains(c) { c } else { '+' };
+        let name: String = first.chars().map(plain).take(80).collect();
+        let hash = hash.get(..12).unwrap_or_default();
+        self.cache.join("packages").join(package.registry.as_str()).join(format!("{name}-{hash}"))
+    }
+
+    fn install_npm(
+        &self,
+        package: &FetchedPackage,
+        tree: &Path,
+    ) -> Result<Option<String>, InstallError> {
+        let source = PackageSource::npm(self.keys, self.user_home)?;
+        let npm = find_program("npm", None).ok_or_else(|| InstallError::NoInstaller {
+            installer: "npm",
+            package: package.name.clone(),
+        })?;
+        let manifest = tree.join("package.json");
+        fs::write(&manifest, "{\"private\":true}\n")
+            .map_err(|source| InstallError::File { path: manifest, source })?;
+        let mut arguments: Vec<OsString> = ["install", "--no-audit", "--no-fund", "--no-progress"]
+            .into_iter()
+            .chain(["--no-update-notifier", "--loglevel=error", "--omit=dev"])
+            .chain(
+                match self.rules.code {
+                    InstallCode::Confined => [].as_slice(),
+                    InstallCode::Never => &["--ignore-scripts"],
+                }
+                .iter()
+                .copied(),
+            )
+            .chain(["--"])
+            .map(OsString::from)
+            .collect();
+        arguments.extend(package.requirements.iter().map(OsString::from));
+        let mut variables = vec![
+            ("npm_config_registry", source.url.clone()),
+            // By default npm says for a minute nothing of a registry that it cannot reach.
+            ("npm_config_fetch_retry_mintimeout", "500".to_owned()),
+            ("npm_config_fetch_retry_maxtimeout", "2000".to_owned()),
+        ];
+        if Path::new(CERTIFICATES).is_file() {
+            variables.push(("npm_config_cafile", CERTIFICATES.to_owned()));
+        }
+        self.run(package, tree, &npm, arguments, variables, &source.hosts, Vec::new())?;
+        let manifest = read_manifest(&tree.join("node_modules").join(&package.name));
+        Ok(manifest.and_then(|manifest| Some(manifest.get("version")?.as_str()?.to_owned())))
+    }
+
+    fn install_python(
+        &self,
+        package: &FetchedPackage,
+        tree: &Path,
+    ) -> Result<Option<String>, InstallError> {
+        let source = PackageSource::python(self.keys)?;
+        let wanted = match &package.python {
+            Some(named) if named.contains('/') => named.clone(),
+            Some(version) => format!("python{version}"),
+            None => "python3".to_owned(),
+        };
+        let python = find_interpreter(&wanted, None).ok_or_else(|| InstallError::NoInstaller {
+            installer: "python3",
+            package: package.name.clone(),
+        })?;
+        let mut variables = vec![
+            ("UV_DEFAULT_INDEX", source.url.clone()),
+            ("PIP_INDEX_URL", source.url.clone()),
+            ("UV_PYTHON_DOWNLOADS", "never".to_owned()),
+            ("UV_LINK_MODE", "copy".to_owned()),
+            ("PIP_NO_INPUT", "1".to_owned()),
+            ("PIP_DISABLE_PIP_VERSION_CHECK", "1".to_owned()),
+        ];
+        if Path::new(CERTIFICATES).is_file() {
+            variables.extend([
+                ("SSL_CERT_FILE", CERTIFICATES.to_owned()),
+                ("PIP_CERT", CERTIFICATES.to_owned()),
+            ]);
+        }
+        let venv = tree.join("venv");
+        let inner = venv.join("bin/python");
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let wheels_only: &[&str] = match self.rules.code {
+            InstallCode::Confined => &[],
+            InstallCode::Never => &["--only-binary", ":all:"],
+        };
+        let requirements = package.requirements.iter().map(OsString::from);
+        let requirements = words(wheels_only).into_iter().chain(requirements);
+        let read = sandbox::runtime_of(&python, &[]);
+        let run = |program: &Path, arguments: Vec<OsString>| {
+            let (variables, read) = (variables.clone(), read.clone());
+            self.run(package, tree, program, arguments, variables, &source.hosts, read)
+        };
+        match find_program("uv", None) {
+            Some(uv) => {
+                let mut first = words(&["venv", "--no-project", "--python"]);
+                first.extend([python.clone().into(), venv.clone().into()]);
+                run(&uv, first)?;
+                let mut second = words(&["pip", "install", "--python"]);
+                second.push(inner.into());
+                run(&uv, second.into_iter().chain(requirements).collect())?;
+            }
+            None => {
+                let mut first = words(&["-m", "venv"]);
+                first.push(venv.clone().into());
+                run(&python, first)?;
+                let second = words(&["-m", "pip", "install", "--quiet"]);
+                run(&inner, second.into_iter().chain(requirements).collect())?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs an installer confined, until its end.
+    #[expect(clippy::too_many_arguments, reason = "each is one part of the same command")]
+    fn run(
+        &self,
+        package: &FetchedPackage,
+        tree: &Path,
+        program: &Path,
+        arguments: Vec<OsString>,
+        variables: Vec<(&str, String)>,
+        hosts: &[HostRule],
+        read: Vec<PathBuf>,
+    ) -> Result<(), InstallError> {
+        let name = || package.requirements.join(" ");
+        let profile = Profile {
+            network: NetworkPolicy::Allowlist,
+            workspace: Some(tree.to_owned()),
+            allow: hosts.to_vec(),
+            read,
+            minimum: self.minimum,
+            ..Profile::default()
+        };
+        let mut environment: Vec<(OsString, OsString)> =
+            variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        environment.push(("PATH".into(), super::path_with(program)));
+        let directory = Some(tree.to_owned());
+        let launch = Launch { program: program.into(), arguments, environment, directory };
+        let Confined { mut command, watch } = sandbox::confine(&profile, &launch, self.embedder)
+            .map_err(|source| InstallError::Confine { package: name(), source })?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let failed = |said: String| InstallError::Failed { package: name(), said };
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        drop(command);
+        let said = child.stderr.take().map(|errors| std::thread::spawn(move || tail_of(errors)));
+        let status = wait(&mut child, self.rules.timeout);
+        drop(watch);
+        let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
+        match status {
+            Ok(Some(status)) if status.success() => Ok(()),
+            Ok(Some(status)) => Err(failed(match said.trim() {
+                "" => format!("the installer ended with {status}"),
+                said => said.to_owned(),
+            })),
+            Ok(None) => Err(InstallError::TimedOut { package: name(), after: self.rules.timeout }),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
+
+/// A file next to a tree, where no package writes.
+fn beside(tree: &Path, ending: &str) -> PathBuf {
+    let mut name = tree.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(ending);
+    tree.with_file_name(name)
+}
+
+/// Waits for an installer, and kills it when the time is over.
+fn wait(child: &mut Child, time: Duration) -> io::Result<Option<std::process::ExitStatus>> {
+    let until = Instant::now() + time;
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Some(status)),
+            None if Instant::now() >= until => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(None);
+            }
+            None => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// The end of what an installer said, as text that a terminal does not act on.
+fn tail_of(mut errors: impl Read) -> String {
+    let (mut kept, mut piece) = (Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = errors.read(&mut piece) {
+        kept.extend_from_slice(piece.get(..count).unwrap_or_default());
+        let excess = kept.len().saturating_sub(MAX_SAID_BYTES);
+        kept.drain(..excess);
+    }
+    wire::ServerText::lines(&kept).to_string()
+}
+
+fn read_manifest(folder: &Path) -> Option<serde_json::Value> {
+    let mut text = Vec::new();
+    let path = folder.join("package.json");
+    // A link could lead to a file of the user's, and a pipe would be waited for.
+    if !fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    file.take(4 << 20).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// The program of an npm package: the one that is named, or the one that the package has.
+fn npm_program(package: &FetchedPackage, tree: &Path) -> Result<Installed, InstallError> {
+    let modules = tree.join("node_modules");
+    let missing = |program: &str| InstallError::NoProgram {
+        package: package.name.clone(),
+        program: program.to_owned(),
+    };
+    let file = match &package.program {
+        Some(program) if program.contains(['/', '\\']) => return Err(missing(program)),
+        Some(program) => modules.join(".bin").join(program),
+        None => {
+            let folder = modules.join(&package.name);
+            let manifest = read_manifest(&folder).ok_or_else(|| missing(&package.name))?;
+            let usual = package.name.rsplit('/').next().unwrap_or_default();
+            folder.join(own_program(&manifest, usual).ok_or_else(|| missing(usual))?)
+        }
+    };
+    // INVARIANT: what is run lies in the tree, whatever links the package brought along.
+    let real = file.canonicalize().ok().filter(|real| {
+        tree.canonicalize().is_ok_and(|tree| real.starts_with(tree)) && real.is_file()
+    });
+    let real = real.ok_or_else(|| missing(&file.display().to_string()))?;
+    let tree = tree.to_owned();
+    if !is_node_script(&real) {
+        return Ok(Installed { tree, program: real, arguments: Vec::new() });
+    }
+    let node = find_interpreter("node", None).ok_or_else(|| InstallError::NoInstaller {
+        installer: "node",
+        package: package.name.clone(),
+    })?;
+    Ok(Installed { tree, program: node, arguments: vec![real.into()] })
+}
+
+/// As npx chooses it: the only program, or the one that is called as the package is.
+fn own_program(manifest: &serde_json::Value, usual: &str) -> Option<String> {
+    match manifest.get("bin")? {
+        serde_json::Value::String(path) => Some(path.clone()),
+        serde_json::Value::Object(programs) => {
+            let only = (programs.len() == 1).then(|| programs.values().next()).flatten();
+            Some(programs.get(usual).or(only)?.as_str()?.to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn python_program(package: &FetchedPackage, tree: &Path) -> Result<Installed, InstallError> {
+    let name = package.program.as_deref().unwrap_or(&package.name);
+    let program = tree.join("venv/bin").join(name);
+    if name.contains('/') || !program.is_file() {
+        let (package, program) = (package.name.clone(), name.to_owned());
+        return Err(InstallError::NoProgram { package, program });
+    }
+    Ok(Installed { tree: tree.to_owned(), program, arguments: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! The record of what was sent, byte for byte, keys left out. It is bounded: of older requests the beginning is lost.
+
+use super::folder::NetworkFolder;
+use contract::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+const FILE: &str = "sent.jsonl";
+const OLDER_FILE: &str = "sent.1.jsonl";
+/// How large the record grows before it becomes the older one, which is replaced.
+pub const MAX_SENT_BYTES: u64 = 1024 * 1024;
+
+/// One request that was sent, or was about to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentRequest {
+    pub at: String,
+    /// The host and port that it went to.
+    pub to: String,
+    /// Its bytes, as text.
+    pub request: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct SentLog {
+    folder: NetworkFolder,
+}
+
+impl SentLog {
+    pub fn of(folder: &NetworkFolder) -> SentLog {
+        SentLog { folder: folder.clone() }
+    }
+
+    /// INVARIANT: a request is in the record before it is sent. One that cannot be recorded is not sent, and none is once the
+    /// network was turned off, in processes that run already as well.
+    pub(crate) fn note(&self, at: Timestamp, to: &str, request: &[u8]) -> io::Result<()> {
+        if self.folder.is_off() {
+            return Err(io::Error::other("`holdpoint network off` was run"));
+        }
+        let _lock = self.folder.lock()?;
+        let path = self.folder.path().join(FILE);
+        let is_full = std::fs::metadata(&path).is_ok_and(|found| found.len() >= MAX_SENT_BYTES);
+        if is_full {
+            std::fs::rename(&path, self.folder.path().join(OLDER_FILE))?;
+        }
+        let request = String::from_utf8_lossy(request).into_owned();
+        let line = SentRequest { at: at.to_string(), to: to.to_owned(), request };
+        let mut line = serde_json::to_vec(&line).map_err(io::Error::other)?;
+        line.push(b'\n');
+        OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
+    }
+
+    /// What is recorded, oldest first.
+    pub fn read(&self) -> Vec<SentRequest> {
+        let files = [OLDER_FILE, FILE].into_iter().filter_map(|name| self.folder.read(name));
+        files
+            .flat_map(|bytes| {
+                let lines = bytes.split(|byte| *byte == b'\n');
+                lines.filter_map(|line| serde_json::from_slice(line).ok()).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}

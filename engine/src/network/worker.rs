@@ -1,0 +1,242 @@
+//! The network's thread: it does what the gate has it do, and reads the feeds once an hour.
+
+use super::contributions::ContributionsSince;
+use super::directory::{DirectoryClient, DirectoryError};
+use super::feed::{FeedFile, KeptAdvisories};
+use super::folder::NetworkFolder;
+use super::{MetChange, SharedState, lock};
+use crate::people_events::people_events;
+use crate::recorder::now;
+use contract::hash::DefinitionHash;
+use gate::network::{DriftReport, Fingerprint, Parameters, bucket_of};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use store::receipts::DiskFolder;
+use tokio::runtime::{Builder, Runtime};
+
+/// How often the thread looks for something to do by itself.
+const TICK: Duration = Duration::from_secs(30);
+/// How long nothing is tried by itself after a failure.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(300);
+/// The most rows and reports of one process and day.
+const MAX_TOLD_A_DAY: u32 = 500;
+const DAY: Duration = Duration::from_secs(86_400);
+/// The changes that are remembered as reported.
+const MAX_REPORTED: usize = 10_000;
+
+#[derive(Debug)]
+pub(super) enum Job {
+    LookUp(DefinitionHash),
+    Met(Vec<MetChange>),
+}
+
+pub(super) struct Worker {
+    directory: DirectoryClient,
+    folder: NetworkFolder,
+    receipts: DiskFolder,
+    url: String,
+    contributes: bool,
+    /// It ends with the client.
+    state: Weak<SharedState>,
+    runtime: Runtime,
+    reported: HashSet<(Fingerprint, Fingerprint)>,
+    index_bytes: Option<u64>,
+    /// How far the feed was read that judgements know.
+    published: Option<u64>,
+    failed_at: Option<Instant>,
+    told: (Instant, u32),
+}
+
+impl Worker {
+    pub(super) fn new(
+        directory: DirectoryClient,
+        folder: NetworkFolder,
+        receipts: DiskFolder,
+        state: &Arc<SharedState>,
+    ) -> std::io::Result<Worker> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (url, contributes) = (directory.url().to_owned(), directory.contributes());
+        Ok(Worker {
+            directory,
+            folder,
+            receipts,
+            url,
+            contributes,
+            state: Arc::downgrade(state),
+            runtime,
+            reported: HashSet::new(),
+            index_bytes: None,
+            published: None,
+            failed_at: None,
+            told: (Instant::now(), 0),
+        })
+    }
+
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        let mut due = Instant::now();
+        loop {
+            // A job that waits comes first.
+            match jobs.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(job) => self.contain(|worker, state| worker.do_job(state, job)),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.contain(Worker::look_around);
+                    due = Instant::now() + TICK;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// A fault of ours is a miss, as every other.
+    fn contain(&mut self, work: impl FnOnce(&mut Worker, &SharedState)) {
+        let Some(state) = self.state.upgrade() else { return };
+        let _ = catch_unwind(AssertUnwindSafe(|| work(self, &state)));
+    }
+
+    fn do_job(&mut self, state: &SharedState, job: Job) {
+        match job {
+            Job::LookUp(definition) => {
+                let _ = self.look_up(state, definition);
+                lock(&state.answered).end(definition);
+                state.listeners.tell();
+            }
+            Job::Met(changes) => {
+                let _ = self.report(state, &changes);
+            }
+        }
+    }
+
+    fn look_up(
+        &mut self,
+        state: &SharedState,
+        definition: DefinitionHash,
+    ) -> Result<(), DirectoryError> {
+        let at = now();
+        // Another look-up may have brought the bucket meanwhile.
+        if lock(&state.verdicts).answer(definition, at).is_fresh {
+            return Ok(());
+        }
+        let parameters = self.parameters(state)?;
+        let bucket = bucket_of(definition.as_bytes(), parameters.bucket_bits);
+        let rows = self.runtime.block_on(self.directory.corpus(bucket))?;
+        lock(&state.verdicts).take_bucket(&self.folder, &self.url, bucket, &rows, at);
+        Ok(())
+    }
+
+    fn parameters(&mut self, state: &SharedState) -> Result<Parameters, DirectoryError> {
+        if let Some(known) = lock(&state.verdicts).parameters(now()) {
+            return Ok(known);
+        }
+        let parameters = self.runtime.block_on(self.directory.parameters())?;
+        let mut verdicts = lock(&state.verdicts);
+        verdicts.take_parameters(&self.folder, &self.url, parameters, now());
+        Ok(parameters)
+    }
+
+    fn report(&mut self, state: &SharedState, changes: &[MetChange]) -> Result<(), DirectoryError> {
+        let salt = self.parameters(state)?.salt;
+        for change in changes {
+            let pair = (salt.fingerprint(change.before), salt.fingerprint(change.after));
+            if self.reported.len() >= MAX_REPORTED || self.reported.contains(&pair) {
+                continue;
+            }
+            if !self.may_tell() {
+                break;
+            }
+            let report = DriftReport {
+                fp_before: pair.0,
+                fp_after: pair.1,
+                kinds: change.kinds.clone(),
+                safety: change.is_safety_relevant,
+                hour: change.hour,
+            };
+            self.reported.insert(pair);
+            self.runtime.block_on(self.directory.report(report.sorted()))?;
+        }
+        Ok(())
+    }
+
+    /// Counts what is told, and returns whether it may be.
+    fn may_tell(&mut self) -> bool {
+        if self.told.0.elapsed() >= DAY {
+            self.told = (Instant::now(), 0);
+        }
+        self.told.1 += 1;
+        self.told.1 <= MAX_TOLD_A_DAY
+    }
+
+    /// What is due without being asked for: the feeds, once an hour, and what people decided.
+    fn look_around(&mut self, state: &SharedState) {
+        if self.failed_at.is_some_and(|at| at.elapsed() < PAUSE_AFTER_FAILURE) {
+            return;
+        }
+        let outcome = self.refresh(state).and_then(|()| self.contribute());
+        self.failed_at = outcome.is_err().then(Instant::now);
+    }
+
+    fn refresh(&mut self, state: &SharedState) -> Result<(), DirectoryError> {
+        // Another process of the home may have read them.
+        let mut feed = FeedFile::read(&self.folder, &self.url);
+        let at = now();
+        if feed.is_young(at) {
+            if self.published != Some(feed.next()) {
+                self.publish(state, &feed);
+            }
+        } else {
+            let salt = self.parameters(state)?.salt;
+            let directory = &self.directory;
+            let read = feed.refresh(directory, &self.folder, salt, at);
+            let refreshed = self.runtime.block_on(read)?;
+            if refreshed.new > 0 || self.published != Some(feed.next()) {
+                self.publish(state, &feed);
+            }
+        }
+        let mut advisories = KeptAdvisories::read(&self.folder, &self.url);
+        if !advisories.is_young(at) {
+            let read = advisories.refresh(&self.directory, &self.folder, at);
+            self.runtime.block_on(read)?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, state: &SharedState, feed: &FeedFile) {
+        self.published = Some(feed.next());
+        state.feed.store(Arc::new(feed.feed()));
+        state.listeners.tell();
+    }
+
+    /// Sends what people decided since the operator agreed to that.
+    fn contribute(&mut self) -> Result<(), DirectoryError> {
+        if !self.contributes {
+            return Ok(());
+        }
+        let mut since = match ContributionsSince::read(&self.folder, &self.url) {
+            Some(since) => since,
+            None => ContributionsSince::begin(&self.folder, &self.url, now()),
+        };
+        let bytes = index_bytes(&self.receipts);
+        if bytes == self.index_bytes {
+            return Ok(());
+        }
+        let events = people_events(&self.receipts).map_err(DirectoryError::Unrecorded)?;
+        for waiting in since.waiting(&events) {
+            if !self.may_tell() {
+                return Ok(());
+            }
+            self.runtime.block_on(self.directory.contribute(waiting.row))?;
+            since.tell(&self.folder, &waiting.row);
+        }
+        self.index_bytes = bytes;
+        Ok(())
+    }
+}
+
+/// How long the ledger's index is: as long as nothing was added, no person decided anything.
+fn index_bytes(receipts: &DiskFolder) -> Option<u64> {
+    let entries = std::fs::read_dir(receipts.path().join("index")).ok()?;
+    let sizes = entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()));
+    Some(sizes.sum())
+}

@@ -1,0 +1,356 @@
+//! The server's surface as it was last seen, judged: where each entry stands, and what the client is shown of it.
+//!
+//! A call costs one look-up here, however many entries there are. A view is built again when the server or the pins moved
+//! and is never changed.
+
+mod address;
+mod answer;
+mod by_the_call;
+mod handshake;
+mod lists;
+mod ruling;
+mod shape;
+mod standing;
+mod visible;
+
+pub use answer::{ListAnswer, answer_list};
+pub use by_the_call::{HeldTools, MAX_HELD_TOOLS};
+pub use handshake::{handshake_surface, shaped_handshake};
+pub use lists::{ListView, Page};
+pub use ruling::{Use, UseRuling};
+pub use shape::with_member;
+pub use standing::{Hashes, Standing};
+pub use visible::{FilteredPage, Visible};
+
+use address::AddressKey;
+
+use crate::by_the_call::CallRulesCache;
+use crate::judge::{Judgement, SurfaceJudgement};
+use crate::method::Target;
+use crate::pins::PinBook;
+use crate::posture::{Posture, Settings};
+use crate::reason::Reason;
+use crate::server::ServerStatus;
+use crate::shown::{ListMode, shown, shown_entries};
+use crate::stub::{Stub, stubs};
+use crate::words::Reviewer;
+use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// How far a held entry reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriftScope {
+    /// It alone is held.
+    #[default]
+    Tool,
+    /// While anything is held, nothing of the server is served.
+    Server,
+}
+
+/// What a view is made of.
+#[expect(missing_debug_implementations, reason = "it holds a function")]
+pub struct Materials<'a> {
+    /// Who is told to decide where something is held.
+    pub reviewer: Reviewer<'a>,
+    pub status: ServerStatus,
+    pub book: &'a PinBook,
+    pub surface: &'a Surface,
+    pub judgement: &'a SurfaceJudgement,
+    pub settings: &'a Settings,
+    pub mode: ListMode,
+    pub scope: DriftScope,
+    /// Whether a client may be shown an entry at all, accepted or not.
+    pub is_offered: &'a dyn Fn(&EntryId) -> bool,
+    /// Whether the arguments of calls are checked against the definitions.
+    pub checks_input: bool,
+    /// The answers of the server to each list, as they came.
+    pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
+    /// The rules that were made for changes before.
+    pub call_rules: &'a CallRulesCache,
+}
+
+/// Where an entry stands.
+#[derive(Debug, Clone)]
+enum Place {
+    Unchanged(Hashes),
+    Changed(Arc<Standing>),
+}
+
+/// What a look-up finds.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'v> {
+    /// As it was accepted.
+    Unchanged(&'v Hashes),
+    /// It moved; the standing says what that means for a call.
+    Changed(&'v Arc<Standing>),
+    /// Neither the pins nor the server have it.
+    Unknown,
+}
+
+#[derive(Debug, Default)]
+pub struct View {
+    places: BTreeMap<EntryType, HashMap<Box<str>, Place>>,
+    lists: BTreeMap<ListKind, ListView>,
+    /// Lists that could not be read in exactly one way: what they carry is held, and they are not shown.
+    unreadable: HashMap<ListKind, Arc<Standing>>,
+    /// Why nothing but the handshake, `ping` and our own lists goes up.
+    stopped: Option<Arc<Standing>>,
+    /// Why no call goes through, and no list is shown.
+    closed: Option<Arc<Standing>>,
+    /// The resources that are held, by what all spellings of their addresses have in common.
+    held_addresses: HashMap<AddressKey, Arc<Standing>>,
+    /// The definitions that the arguments of calls are checked against, where they are.
+    definitions: HashMap<Box<str>, Entry>,
+    /// The accepted instructions, unless nothing of the server may be used.
+    instructions: Option<Box<str>>,
+    /// The accepted capabilities of the server, as JSON.
+    capabilities: Option<Box<str>>,
+}
+
+impl View {
+    pub fn of(materials: &Materials<'_>) -> View {
+        let mut places: BTreeMap<EntryType, HashMap<Box<str>, Place>> = BTreeMap::new();
+        for entry in materials.surface.entries() {
+            let place = Place::Unchanged(Hashes::of(entry));
+            places.entry(entry.entry_type()).or_default().insert(entry.key().into(), place);
+        }
+        let mut held_server = None;
+        for judgement in &materials.judgement.entries {
+            let standing = Arc::new(Standing::of(judgement, materials));
+            if holds_server(judgement) {
+                held_server.get_or_insert_with(|| standing.clone());
+            }
+            let of_type = places.entry(judgement.id.entry_type).or_default();
+            of_type.insert(judgement.id.key.as_str().into(), Place::Changed(standing));
+        }
+        let Materials { reviewer, book, surface, judgement, mode, .. } = *materials;
+        let stubs = stubs(reviewer, book, surface, judgement, mode);
+        places.entry(EntryType::Tool).and_modify(|tools| add_stubs(tools, &stubs));
+        let stopped = stopped_by_status(materials).or(held_server);
+        let closed = stopped.clone().or_else(|| closed_by_scope(materials));
+        let definitions = definitions(materials);
+        let lists = ListKind::ALL
+            .into_iter()
+            .filter_map(|list| {
+                let stubs = if list == ListKind::Tools { stubs.as_slice() } else { &[] };
+                Some((list, list_view(materials, list, closed.is_some(), stubs)?))
+            })
+            .collect();
+        let unreadable = unreadable(materials);
+        let held_addresses = held_addresses(&places);
+        let instructions = match closed {
+            Some(_) => None,
+            None => handshake::accepted_instructions(book, surface, judgement),
+        };
+        let capabilities = handshake::accepted_capabilities(book, surface, judgement);
+        View {
+            capabilities,
+            places,
+            lists,
+            unreadable,
+            stopped,
+            closed,
+            held_addresses,
+            definitions,
+            instructions,
+        }
+    }
+
+    pub fn stopped(&self) -> Option<&Arc<Standing>> {
+        self.stopped.as_ref()
+    }
+
+    /// Why nothing of the server may be used: it is stopped, or held as a whole.
+    pub fn closed(&self) -> Option<&Arc<Standing>> {
+        self.closed.as_ref()
+    }
+
+    pub fn find(&self, target: Target<'_>) -> Found<'_> {
+        if let Some(closed) = &self.closed {
+            return Found::Changed(closed);
+        }
+        match self.places.get(&target.entry_type).and_then(|of_type| of_type.get(target.key)) {
+            Some(Place::Unchanged(hashes)) => Found::Unchanged(hashes),
+            Some(Place::Changed(standing)) => Found::Changed(standing),
+            None => self.held_address(target).map_or(Found::Unknown, Found::Changed),
+        }
+    }
+
+    /// A held resource is held under every spelling of its address.
+    fn held_address(&self, target: Target<'_>) -> Option<&Arc<Standing>> {
+        if target.entry_type != EntryType::Resource || self.held_addresses.is_empty() {
+            return None;
+        }
+        let key = AddressKey::of(target.key);
+        let found = self.held_addresses.get(&key);
+        found.or_else(|| self.held_addresses.get(&key.without_query()?))
+    }
+
+    /// The definition of a tool that its client was shown: the approved one, except under monitor.
+    pub fn definition(&self, target: Target<'_>) -> Option<&Entry> {
+        let is_tool = target.entry_type == EntryType::Tool;
+        self.definitions.get(target.key).filter(|_| is_tool)
+    }
+
+    /// The standing of an entry that neither the pins nor the server have.
+    pub fn unknown(&self, target: Target<'_>, reviewer: Reviewer<'_>) -> Arc<Standing> {
+        let list = target.entry_type.list();
+        if let Some(standing) = list.and_then(|list| self.unreadable.get(&list)) {
+            return standing.clone();
+        }
+        Arc::new(Standing::for_server(Reason::NoPin, reviewer, Some(target)))
+    }
+
+    /// Why a list cannot be shown, where it could not be read.
+    pub fn unreadable(&self, list: ListKind) -> Option<&Arc<Standing>> {
+        self.unreadable.get(&list)
+    }
+
+    /// What the server can do, as JSON, as far as it was accepted.
+    pub fn capabilities(&self) -> Option<&str> {
+        self.capabilities.as_deref()
+    }
+
+    /// What the server says of itself as a whole, as far as it was accepted.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    pub fn list(&self, list: ListKind) -> Option<&ListView> {
+        self.lists.get(&list)
+    }
+
+    /// Whether anything was listed yet.
+    pub fn has_lists(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// Whether the server is known not to have a list: it was asked.
+    pub fn lacks(&self, list: ListKind) -> bool {
+        self.has_lists() && !self.lists.contains_key(&list) && !self.unreadable.contains_key(&list)
+    }
+
+    /// What the client would see of all lists, to tell whether that changed.
+    pub fn is_shown_like(&self, other: &View, list: ListKind) -> bool {
+        match (self.lists.get(&list), other.lists.get(&list)) {
+            (Some(ours), Some(theirs)) => self.is_closed_like(other) && ours.shows_the_same(theirs),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// A list that is refused is not one with nothing in it, and what a person has to do is part of the refusal.
+    fn is_closed_like(&self, other: &View) -> bool {
+        let ours = self.closed.as_ref().map(|standing| standing.message());
+        ours == other.closed.as_ref().map(|standing| standing.message())
+    }
+}
+
+fn definitions(materials: &Materials<'_>) -> HashMap<Box<str>, Entry> {
+    let Materials { book, surface, judgement, mode, .. } = *materials;
+    if !materials.checks_input {
+        return HashMap::new();
+    }
+    let tools = shown_entries(book, surface, judgement, ListKind::Tools, mode).into_iter();
+    tools.map(|(id, entry)| (id.key.as_str().into(), entry.clone())).collect()
+}
+
+/// A call of a stub is a call of the tool that it stands for.
+fn add_stubs(tools: &mut HashMap<Box<str>, Place>, stubs: &[Stub<'_>]) {
+    for stub in stubs.iter().filter(|stub| stub.name != stub.id.key) {
+        if let Some(place) = tools.get(stub.id.key.as_str()).cloned() {
+            tools.entry(stub.name.as_str().into()).or_insert(place);
+        }
+    }
+}
+
+fn held_addresses(
+    places: &BTreeMap<EntryType, HashMap<Box<str>, Place>>,
+) -> HashMap<AddressKey, Arc<Standing>> {
+    let resources = places.get(&EntryType::Resource).into_iter().flatten();
+    resources
+        .filter_map(|(address, place)| match place {
+            Place::Changed(standing) if standing.is_held() => {
+                Some((AddressKey::of(address), standing.clone()))
+            }
+            Place::Changed(_) | Place::Unchanged(_) => None,
+        })
+        .collect()
+}
+
+/// Identity and origin are about the server as a whole.
+fn holds_server(judgement: &Judgement) -> bool {
+    matches!(judgement.id.entry_type, EntryType::Identity | EntryType::Origin)
+        && judgement.verdict.is_held()
+}
+
+fn stopped_by_status(materials: &Materials<'_>) -> Option<Arc<Standing>> {
+    let reason = match materials.status {
+        ServerStatus::Quarantined => Reason::ServerQuarantined,
+        ServerStatus::Pending => Reason::ServerPending,
+        ServerStatus::Unbaselined | ServerStatus::Verified | ServerStatus::Changed => {
+            let is_lost = materials.book.lost.is_some();
+            let is_holding = materials.settings.posture != Posture::Monitor;
+            return (is_lost && is_holding).then(|| {
+                Arc::new(Standing::for_server(Reason::BaselineLost, materials.reviewer, None))
+            });
+        }
+    };
+    Some(Arc::new(Standing::for_server(reason, materials.reviewer, None)))
+}
+
+fn closed_by_scope(materials: &Materials<'_>) -> Option<Arc<Standing>> {
+    let is_held = materials.judgement.held().next().is_some();
+    (materials.scope == DriftScope::Server && is_held)
+        .then(|| Arc::new(Standing::for_server(Reason::ServerChanged, materials.reviewer, None)))
+}
+
+fn unreadable(materials: &Materials<'_>) -> HashMap<ListKind, Arc<Standing>> {
+    if materials.settings.posture == Posture::Monitor {
+        return HashMap::new();
+    }
+    let standing = |list: &ListKind| {
+        Arc::new(Standing::for_list(Reason::SurfaceUnreadable, materials.reviewer, *list))
+    };
+    materials.surface.unreadable().keys().map(|list| (*list, standing(list))).collect()
+}
+
+fn list_view(
+    materials: &Materials<'_>,
+    list: ListKind,
+    is_closed: bool,
+    stubs: &[Stub<'_>],
+) -> Option<ListView> {
+    let pages = materials.pages.get(&list);
+    if is_closed {
+        // It is refused, not shown; that the server has it is known all the same.
+        let is_there = pages.is_some() || materials.surface.unreadable().contains_key(&list);
+        return is_there.then(|| ListView::of(list, &[], &[], true));
+    }
+    let pages = pages?;
+    let Materials { book, surface, judgement, mode, .. } = *materials;
+    if judgement.posture == Posture::Monitor && surface.unreadable().contains_key(&list) {
+        // Monitor shows what the server said, also where no entry could be made of it.
+        return Some(ListView::verbatim(list, pages, &[]));
+    }
+    let mut entries = shown(book, surface, judgement, list, mode);
+    entries.extend(stubs.iter().map(|stub| (stub.id, stub.definition.as_str())));
+    entries.retain(|(id, _)| (materials.is_offered)(id));
+    let is_as_sent = || {
+        let observed = surface.list(list).map(contract::surface::Entry::raw);
+        observed.eq(entries.iter().map(|(_, raw)| *raw))
+    };
+    let shows_all = mode == ListMode::Observed || judgement.posture == Posture::Monitor;
+    match pages.as_slice() {
+        [page]
+            if surface.unreadable().is_empty()
+                && (shows_all || lists::is_bare(list, page.as_bytes()))
+                && is_as_sent() =>
+        {
+            Some(ListView::verbatim(list, pages, &entries))
+        }
+        _ => Some(ListView::of(list, pages, &entries, shows_all)),
+    }
+}

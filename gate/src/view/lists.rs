@@ -1,0 +1,204 @@
+//! A list as clients are shown it: entries in pages of our own.
+
+use super::shape::{Kept, offset, with_member};
+use super::visible::FilteredPages;
+use contract::surface::{EntryId, ListKind};
+use envelope::members;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One list, ready to be sent: the `result` of each page, but for where the next one is.
+#[derive(Debug)]
+pub struct ListView {
+    list: ListKind,
+    pages: Pages,
+    /// Where each entry lies, in the order in which they are shown.
+    pub(super) entries: Vec<ListEntry>,
+    pub(super) filtered: Arc<FilteredPages>,
+}
+
+#[derive(Debug)]
+enum Pages {
+    /// As the server sent them.
+    Sent(Arc<Vec<Arc<str>>>),
+    Made(Vec<Vec<u8>>),
+}
+
+#[derive(Debug)]
+pub(super) struct ListEntry {
+    pub(super) key: Box<str>,
+    pub(super) page: usize,
+    pub(super) span: Range<usize>,
+}
+
+/// A page, and whether there is another after it.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'v> {
+    /// The JSON of `result`, without `nextCursor`.
+    pub result: &'v [u8],
+    pub has_next: bool,
+}
+
+impl ListView {
+    /// The server's pages, as they came. `entries` are those that they carry, as they are in them.
+    pub(super) fn verbatim(
+        list: ListKind,
+        pages: &Arc<Vec<Arc<str>>>,
+        entries: &[(&EntryId, &str)],
+    ) -> ListView {
+        let mut view = ListView::without_entries(list, Pages::Sent(Arc::clone(pages)));
+        let mut entries = entries.iter().peekable();
+        for (number, page) in pages.iter().enumerate() {
+            view.locate(page.as_bytes(), number, &mut entries);
+        }
+        view
+    }
+
+    /// Some entries, in pages as long as the longest of the server's. Members other than the entries are the server's words too:
+    /// unless all of it is shown, those that the protocol needs are left.
+    pub(super) fn of(
+        list: ListKind,
+        server_pages: &[Arc<str>],
+        entries: &[(&EntryId, &str)],
+        shows_all: bool,
+    ) -> ListView {
+        let template = server_pages.first().map_or("{}", |page| page).as_bytes();
+        let template = with_member(template, "nextCursor", None);
+        let template = if shows_all { template } else { bare(list, &template) };
+        let per_page = match server_pages.len() {
+            0 | 1 => usize::MAX,
+            pages => entries.len().div_ceil(pages).max(1),
+        };
+        let mut view = ListView::without_entries(list, Pages::Made(Vec::new()));
+        let mut made = Vec::new();
+        for chunk in entries.chunks(per_page.min(entries.len().max(1))) {
+            let page = with_entries(&template, list, chunk);
+            view.locate(&page, made.len(), &mut chunk.iter().peekable());
+            made.push(page);
+        }
+        if made.is_empty() {
+            made.push(with_entries(&template, list, &[]));
+        }
+        view.pages = Pages::Made(made);
+        view
+    }
+
+    fn without_entries(list: ListKind, pages: Pages) -> ListView {
+        ListView { list, pages, entries: Vec::new(), filtered: Arc::default() }
+    }
+
+    /// Notes where entries lie in a page that carries them in this order, as many as it has.
+    fn locate<'e>(
+        &mut self,
+        page: &[u8],
+        number: usize,
+        entries: &mut Peekable<impl Iterator<Item = &'e (&'e EntryId, &'e str)>>,
+    ) {
+        // INVARIANT: the search begins at the list's own array and each time where the last entry ended, so that what is
+        // found is the entry itself and not a copy of its text in another member.
+        let array = members(page).find(|(name, _)| name == self.list.member());
+        let Some((_, array)) = array else { return };
+        let mut from = offset(page, array);
+        let end = from + array.len();
+        while let Some((id, raw)) = entries.peek() {
+            let rest = page.get(from..end).unwrap_or_default();
+            let Some(at) = find_entry(rest, raw.as_bytes()) else { return };
+            let span = from + at..from + at + raw.len();
+            from = span.end;
+            self.entries.push(ListEntry { key: id.key.as_str().into(), page: number, span });
+            entries.next();
+        }
+    }
+
+    pub(super) fn bytes(&self, page: usize) -> Option<&[u8]> {
+        match &self.pages {
+            Pages::Sent(pages) => pages.get(page).map(|page| page.as_bytes()),
+            Pages::Made(pages) => pages.get(page).map(Vec::as_slice),
+        }
+    }
+
+    fn count(&self) -> usize {
+        match &self.pages {
+            Pages::Sent(pages) => pages.len(),
+            Pages::Made(pages) => pages.len(),
+        }
+    }
+
+    /// The entries in the order in which they are shown, each as the JSON that is shown.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries.iter().filter_map(|entry| {
+            let raw = self.bytes(entry.page)?.get(entry.span.clone())?;
+            Some((&*entry.key, raw))
+        })
+    }
+
+    pub fn page(&self, number: usize) -> Option<Page<'_>> {
+        let result = self.bytes(number)?;
+        Some(Page { result, has_next: number + 1 < self.count() })
+    }
+
+    /// What stands before and after the entries of the first page. Returns `None` if it has none.
+    pub(super) fn frame(&self) -> Option<(&[u8], &[u8])> {
+        let page = self.bytes(0)?;
+        let mut first = self.entries.iter().take_while(|entry| entry.page == 0);
+        let start = first.next()?;
+        let end = first.last().unwrap_or(start);
+        Some((page.get(..start.span.start)?, page.get(end.span.end..)?))
+    }
+
+    /// A page without entries. Monitor shows lists that no entry could be read from: not a byte of such a list is in here.
+    pub(super) fn empty_page(&self) -> Vec<u8> {
+        let kept = Kept { as_they_are: &[], if_plain: &PROTOCOL };
+        let template = with_member(&kept.of(self.bytes(0).unwrap_or_default()), "nextCursor", None);
+        with_entries(&template, self.list, &[])
+    }
+
+    pub(super) fn shows_the_same(&self, other: &ListView) -> bool {
+        let mut number = 0;
+        loop {
+            match (self.page(number), other.page(number)) {
+                (None, None) => return true,
+                (Some(ours), Some(theirs)) if ours.result == theirs.result => number += 1,
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// The members of the protocol in a page, other than its entries.
+const PROTOCOL: [&str; 4] = ["nextCursor", "resultType", "ttlMs", "cacheScope"];
+
+/// Where an entry begins in what is left of its array. Between two entries there is a comma, and rarely anything else.
+fn find_entry(rest: &[u8], entry: &[u8]) -> Option<usize> {
+    let is_between = |byte: &u8| matches!(byte, b'[' | b',' | b' ' | b'\t' | b'\n' | b'\r');
+    let at = rest.iter().position(|byte| !is_between(byte)).unwrap_or(rest.len());
+    match rest.get(at..).is_some_and(|rest| rest.starts_with(entry)) {
+        true => Some(at),
+        // A server may list an entry twice, and the view has it once.
+        false => memchr::memmem::find(rest, entry),
+    }
+}
+
+/// Whether a page has nothing but its entries and what the protocol needs.
+pub(super) fn is_bare(list: ListKind, page: &[u8]) -> bool {
+    Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL }.has_all(page)
+}
+
+fn bare(list: ListKind, page: &[u8]) -> Vec<u8> {
+    Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL }.of(page)
+}
+
+fn with_entries(template: &[u8], list: ListKind, entries: &[(&EntryId, &str)]) -> Vec<u8> {
+    let bytes = entries.iter().map(|(_, entry)| entry.len() + 1).sum::<usize>() + 2;
+    let mut array = Vec::with_capacity(bytes);
+    array.push(b'[');
+    for (index, (_, entry)) in entries.iter().enumerate() {
+        if index > 0 {
+            array.push(b',');
+        }
+        array.extend_from_slice(entry.as_bytes());
+    }
+    array.push(b']');
+    with_member(template, list.member(), Some(&array))
+}

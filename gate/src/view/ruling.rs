@@ -1,0 +1,75 @@
+//! What becomes of one use of an entry. One look-up in the view.
+
+use super::{Found, HeldTools, Standing, View};
+use crate::by_the_call::CallRuling;
+use crate::method::Target;
+use crate::posture::Posture;
+use crate::reason::Reason;
+use crate::words::Reviewer;
+use contract::surface::{EntryType, ListKind};
+use std::sync::Arc;
+
+/// A use of an entry: a call of a tool, a prompt that is asked for, a resource that is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Use<'a> {
+    pub target: Target<'a>,
+    /// The raw JSON of the call's arguments.
+    pub arguments: Option<&'a [u8]>,
+    pub posture: Posture,
+    /// Who is told to decide where it is held.
+    pub reviewer: Reviewer<'a>,
+    /// The tools of which the session had a call held by the call.
+    pub held_tools: &'a HeldTools,
+}
+
+/// What becomes of it.
+#[derive(Debug, Clone)]
+pub enum UseRuling {
+    Proceed,
+    Hold(Arc<Standing>),
+    /// Neither a pin nor the server's current list has the tool: no person has to decide, the name is wrong.
+    NotListed,
+}
+
+impl View {
+    /// Has the contract changed since it was accepted?
+    pub fn rule(&self, asked: &Use<'_>) -> UseRuling {
+        let Use { target, arguments, reviewer, .. } = *asked;
+        match self.find(target) {
+            Found::Unchanged(_) => UseRuling::Proceed,
+            Found::Changed(standing) if standing.is_held() => UseRuling::Hold(standing.clone()),
+            Found::Changed(standing) if standing.is_by_the_call() => by_the_call(standing, asked),
+            Found::Changed(standing) if standing.is_beyond_approved(arguments) => {
+                UseRuling::Hold(standing.because(Reason::UnapprovedParameter, target, reviewer))
+            }
+            Found::Changed(_) => UseRuling::Proceed,
+            Found::Unknown if is_open(asked) => UseRuling::Proceed,
+            Found::Unknown if self.is_unlisted_tool(target) => UseRuling::NotListed,
+            Found::Unknown => UseRuling::Hold(self.unknown(target, reviewer)),
+        }
+    }
+
+    fn is_unlisted_tool(&self, target: Target<'_>) -> bool {
+        let is_read = self.has_lists() && self.unreadable(ListKind::Tools).is_none();
+        target.entry_type == EntryType::Tool && is_read
+    }
+}
+
+/// Decides on one call of a tool whose change shield holds by the call.
+fn by_the_call(standing: &Standing, asked: &Use<'_>) -> UseRuling {
+    let approved = standing.before.map(|before| before.entry);
+    if approved.is_some_and(|approved| asked.held_tools.has(asked.target.key, approved)) {
+        return UseRuling::Hold(standing.holding_every_call());
+    }
+    match standing.call_ruling(asked.arguments) {
+        Some(CallRuling::Proceed) => UseRuling::Proceed,
+        Some(CallRuling::Hold(hold)) => UseRuling::Hold(standing.holding_call(&hold)),
+        // INVARIANT: a change that is decided by the call has rules; without them nothing goes through.
+        None => UseRuling::Hold(standing.holding_every_call()),
+    }
+}
+
+/// Whether what no pin knows may be used: always under monitor; and a resource by its address, since most are not listed.
+fn is_open(asked: &Use<'_>) -> bool {
+    asked.posture == Posture::Monitor || asked.target.entry_type == EntryType::Resource
+}

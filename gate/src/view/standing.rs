@@ -1,0 +1,355 @@
+//! Where one entry stands, with all that a refusal and a receipt say of it. Made once a judgement, not once a call.
+
+use super::Materials;
+use super::by_the_call::CallsOfChange;
+use crate::by_the_call::{CallHold, CallRuling};
+use crate::judge::{Judgement, would_hold};
+use crate::method::Target;
+use crate::naming::{Approved, shown_name};
+use crate::pins::{EntryPins, PinBook};
+use crate::reason::Reason;
+use crate::tiers::Behavior;
+use crate::verdict::{Provenance, SurfacedVerdict, Verdict};
+use crate::words::{self, Audience, HeldCall, Reviewer, Versions, entry_name};
+use contract::change::Finding;
+use contract::schema::Additions;
+use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The version of what `data` of a refusal says.
+const VERDICT_CONTRACT_VERSION: &str = "1.0.0";
+/// The most findings that a refusal lists.
+pub(super) const MAX_EVIDENCE: usize = 20;
+
+/// The hashes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hashes {
+    pub definition: Option<[u8; 32]>,
+    pub entry: [u8; 32],
+}
+
+impl Hashes {
+    pub fn of(entry: &Entry) -> Hashes {
+        Hashes {
+            definition: entry.definition_hash().map(|hash| *hash.as_bytes()),
+            entry: *entry.entry_hash().as_bytes(),
+        }
+    }
+}
+
+/// An entry that moved, or a server that is stopped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The entry, where it is about one that a person can review.
+    pub id: Option<EntryId>,
+    pub surfaced: SurfacedVerdict,
+    /// Why a call is held; nothing where it goes on.
+    pub reason: Option<Reason>,
+    pub before: Option<Hashes>,
+    pub after: Option<Hashes>,
+    pub kinds: Vec<&'static str>,
+    /// What each posture would have done with a call, in the order of [`Posture::ALL`].
+    pub would_hold: [bool; 4],
+    /// What tier 3 of the ladder said of it.
+    pub behavior: Behavior,
+    evidence: Vec<Value>,
+    message: String,
+    /// What only the new definition has, where the approved one goes on being served.
+    additions: Additions,
+    is_deferred: bool,
+    /// What shield decides on single calls by, whatever the posture is.
+    calls: Option<Arc<CallsOfChange>>,
+    is_by_the_call: bool,
+}
+
+impl Standing {
+    pub(super) fn of(judgement: &Judgement, materials: &Materials<'_>) -> Standing {
+        // A new entry that waits has no approved definition to go on with.
+        let is_new = judgement.is_deferred && judgement.before.is_none();
+        let is_by_the_call = judgement.is_by_the_call;
+        let is_held = judgement.verdict.is_held() && !is_by_the_call;
+        let held = is_held.then(|| judgement.reason.unwrap_or(Reason::ContractDrift));
+        let reason = held.or(is_new.then_some(Reason::NoPin));
+        let surfaced = match (is_new, is_by_the_call) {
+            (true, _) => held_verdict(judgement.is_safety_relevant()),
+            (false, true) => passing_verdict(judgement.is_safety_relevant()),
+            (false, false) => judgement.surfaced(),
+        };
+        let approved = Approved::of(judgement.before.as_ref());
+        let message = reason
+            .map_or_else(String::new, |reason| message(judgement, materials, reason, &approved));
+        let findings = judgement.findings.iter().take(MAX_EVIDENCE);
+        let evidence = findings.map(|finding| evidence(&judgement.id, finding, &approved));
+        let mut kinds: Vec<&'static str> =
+            judgement.findings.iter().map(|finding| finding.kind.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        Standing {
+            id: Some(judgement.id.clone()),
+            surfaced,
+            reason,
+            before: judgement.before.as_ref().map(Hashes::of),
+            after: judgement.after.as_ref().map(Hashes::of),
+            kinds,
+            would_hold: would_hold(judgement, materials.book, materials.settings),
+            behavior: judgement.climbed.map_or(Behavior::NotRun, |climbed| climbed.behavior),
+            evidence: evidence.collect(),
+            message,
+            additions: additions(judgement, materials.book),
+            is_deferred: judgement.is_deferred,
+            calls: CallsOfChange::of(judgement, materials).map(Arc::new),
+            is_by_the_call,
+        }
+    }
+
+    /// A standing that no comparison gave: the server as a whole is stopped, or the entry is unknown.
+    pub(super) fn for_server(
+        reason: Reason,
+        reviewer: Reviewer<'_>,
+        target: Option<Target<'_>>,
+    ) -> Standing {
+        let name = target.map_or_else(
+            || "the server".to_owned(),
+            |target| {
+                let audience = Audience::Model(&Approved::default());
+                entry_name(target.entry_type, target.key, false, audience)
+            },
+        );
+        Standing::without_comparison(reason, reviewer, &name)
+    }
+
+    /// All that a list carries is held.
+    pub(super) fn for_list(reason: Reason, reviewer: Reviewer<'_>, list: ListKind) -> Standing {
+        Standing::without_comparison(reason, reviewer, &format!("its {}", list.member()))
+    }
+
+    fn without_comparison(reason: Reason, reviewer: Reviewer<'_>, name: &str) -> Standing {
+        Standing {
+            id: None,
+            surfaced: held_verdict(true),
+            reason: Some(reason),
+            before: None,
+            after: None,
+            kinds: Vec::new(),
+            would_hold: [reason == Reason::ServerQuarantined, true, true, true],
+            behavior: Behavior::NotRun,
+            evidence: Vec::new(),
+            message: held_without_findings(reason, reviewer, name),
+            additions: Additions::None,
+            is_deferred: false,
+            calls: None,
+            is_by_the_call: false,
+        }
+    }
+
+    /// Whether calls are held until a person decides: all of them, or those that the change touches.
+    pub fn waits_for_person(&self) -> bool {
+        self.is_held() || self.is_by_the_call
+    }
+
+    /// Whether each call is decided on its own, by what it uses.
+    pub fn is_by_the_call(&self) -> bool {
+        self.is_by_the_call
+    }
+
+    /// What shield does with one call; nothing where it does the same with every call.
+    pub fn call_ruling(&self, arguments: Option<&[u8]>) -> Option<CallRuling> {
+        self.calls.as_ref().map(|calls| calls.rules.judge(arguments))
+    }
+
+    /// The same entry, held for one call.
+    pub(super) fn holding_call(&self, hold: &CallHold) -> Arc<Standing> {
+        let Some(calls) = &self.calls else { return Arc::new(self.clone()) };
+        let (kinds, evidence, message) = calls.say(hold);
+        Arc::new(Standing {
+            surfaced: held_verdict(true),
+            reason: Some(Reason::ContractDrift),
+            kinds,
+            evidence,
+            message,
+            ..self.clone()
+        })
+    }
+
+    /// The same entry, held because a call of it was held before.
+    pub(super) fn holding_every_call(&self) -> Arc<Standing> {
+        match &self.calls {
+            Some(calls) => self.holding_call(&calls.rules.held_before()),
+            None => Arc::new(self.clone()),
+        }
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// Whether a call with these arguments uses anything unaccepted.
+    pub fn is_beyond_approved(&self, arguments: Option<&[u8]>) -> bool {
+        arguments.is_some_and(|arguments| self.additions.are_used_by(arguments))
+    }
+
+    pub fn is_deferred(&self) -> bool {
+        self.is_deferred
+    }
+
+    /// The same entry, held for another reason.
+    pub(super) fn because(
+        &self,
+        reason: Reason,
+        target: Target<'_>,
+        reviewer: Reviewer<'_>,
+    ) -> Arc<Standing> {
+        let audience = Audience::Model(&Approved::default());
+        let name = entry_name(target.entry_type, target.key, self.before.is_some(), audience);
+        Arc::new(Standing {
+            surfaced: held_verdict(true),
+            reason: Some(reason),
+            message: held_without_findings(reason, reviewer, &name),
+            ..self.clone()
+        })
+    }
+
+    /// What the model is told.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What a program is told. Without a receipt there is no command to review it with either: the application has its own.
+    pub fn data(&self, server: &str, tool: Option<&str>, receipt_id: Option<&str>) -> Value {
+        let reason = self.reason.unwrap_or(Reason::ContractDrift);
+        let command = match reason {
+            Reason::ServerQuarantined => "release",
+            Reason::ContractDrift
+            | Reason::NoPin
+            | Reason::Marker
+            | Reason::SurfaceUnreadable
+            | Reason::ServerChanged
+            | Reason::ServerPending
+            | Reason::BaselineLost
+            | Reason::UnapprovedParameter => "review",
+        };
+        let is_accepted = self.before.is_some();
+        let provenance = self.surfaced.provenance();
+        let mut data = json!({
+            "verdict": self.surfaced.verdict(),
+            "verdict_contract_version": VERDICT_CONTRACT_VERSION,
+            "safety_relevant": self.surfaced.is_safety_relevant(),
+            "reason": reason,
+            "server": server,
+            "tool": tool.map(|tool| shown_name(tool, is_accepted)),
+            "kinds": self.kinds,
+            "definition_hash": before_after(self.before, self.after, |hashes| hashes.definition),
+            "entry_hash": before_after(self.before, self.after, |hashes| Some(hashes.entry)),
+            "tier_reached": provenance.map(|provenance| provenance.tier_reached),
+            "verdict_scope": provenance.map(|provenance| provenance.verdict_scope),
+            "framing": provenance.map(|provenance| provenance.framing),
+            "evidence": self.evidence,
+        });
+        if let (Some(receipt_id), Value::Object(members)) = (receipt_id, &mut data) {
+            members.insert("receipt_id".to_owned(), receipt_id.into());
+            members.insert("review".to_owned(), json!(["holdpoint", command, server]));
+        }
+        data
+    }
+}
+
+/// What was found, with the accepted words that it is about. The words of the server that were not accepted are left out,
+/// and so is how it is started: that is about this machine, and no word of the server.
+pub(super) fn evidence(id: &EntryId, finding: &Finding, approved: &Approved<'_>) -> Value {
+    let mut evidence = json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)});
+    let is_origin = id.entry_type == EntryType::Origin;
+    let before = finding.before.as_deref().filter(|_| !is_origin);
+    if let (Some(before), Value::Object(members)) = (before, &mut evidence) {
+        members.insert("before".to_owned(), Value::from(before));
+    }
+    evidence
+}
+
+fn before_after(
+    before: Option<Hashes>,
+    after: Option<Hashes>,
+    of: impl Fn(Hashes) -> Option<[u8; 32]>,
+) -> Value {
+    let text = |hashes: Option<Hashes>| hashes.and_then(&of).map(hex::encode);
+    json!({"before": text(before), "after": text(after)})
+}
+
+/// The verdict of a call that a change does not touch.
+fn passing_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
+    let provenance = Provenance::structural(Verdict::Proceed, true);
+    SurfacedVerdict::new(Verdict::Proceed, is_safety_relevant, Some(provenance))
+}
+
+/// A hold that is not the comparison's own verdict.
+fn held_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
+    let provenance = Provenance::structural(Verdict::Hold, true);
+    SurfacedVerdict::new(Verdict::Hold, is_safety_relevant, Some(provenance))
+}
+
+/// What a call may not use while the new definition waits. The client sees the accepted definition, so that is what calls
+/// may use.
+fn additions(judgement: &Judgement, book: &PinBook) -> Additions {
+    let accepted = book.get(&judgement.id).and_then(EntryPins::accepted).map(|pin| &pin.entry);
+    match (accepted, &judgement.after) {
+        (Some(accepted), Some(after)) if judgement.is_deferred => {
+            Additions::between(accepted, after)
+        }
+        _ => Additions::None,
+    }
+}
+
+fn message(
+    judgement: &Judgement,
+    materials: &Materials<'_>,
+    reason: Reason,
+    approved: &Approved<'_>,
+) -> String {
+    let reviewer = materials.reviewer;
+    if judgement.surfaced().provenance().is_none() {
+        return words::held_without_provenance(reviewer);
+    }
+    let EntryId { entry_type, key } = &judgement.id;
+    let is_accepted = judgement.before.is_some();
+    let subject = entry_name(*entry_type, key, is_accepted, Audience::Model(approved));
+    let (before, now) = versions(materials.book, materials.surface);
+    let versions = Versions { before: before.as_deref(), now: now.as_deref() };
+    let (subject, findings) = (subject.as_str(), judgement.findings.as_slice());
+    let (verdict, behavior) = match judgement.climbed {
+        // What a tier above made of it, it was the behavioral finding that was asked about.
+        Some(climbed) => (Verdict::Inconclusive, climbed.behavior),
+        None => (judgement.verdict, Behavior::NotRun),
+    };
+    let others = words::said_by_others(judgement);
+    let others = others.as_str();
+    let call =
+        HeldCall { reviewer, subject, verdict, findings, approved, versions, behavior, others };
+    words::held(reason, &call)
+}
+
+fn held_without_findings(reason: Reason, reviewer: Reviewer<'_>, subject: &str) -> String {
+    let approved = Approved::default();
+    let call = HeldCall {
+        reviewer,
+        subject,
+        verdict: Verdict::Hold,
+        findings: &[],
+        approved: &approved,
+        versions: Versions::default(),
+        behavior: Behavior::NotRun,
+        others: "",
+    };
+    words::held(reason, &call)
+}
+
+/// The version of the package when it was approved, and the one that runs now, as far as the origin or the server says.
+pub(super) fn versions(book: &PinBook, surface: &Surface) -> (Option<String>, Option<String>) {
+    let id = EntryId::only(EntryType::Origin);
+    let version = |origin: &Entry| {
+        let document = origin.document().ok()?;
+        Some(document.root().get("version")?.as_str()?.into_owned())
+    };
+    let before = book.get(&id).and_then(EntryPins::approved).and_then(|pin| version(&pin.entry));
+    let now = surface.entry(&id).and_then(version).or_else(|| surface.server_version.clone());
+    (before, now)
+}

@@ -1,0 +1,341 @@
+//! Waits for what a request gives, and makes the client's answer of it: one body, or a stream of events if anything comes
+//! before the answer.
+
+use super::resume::Carried;
+use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
+use super::subscribe::KEEP_ALIVE_PAUSE;
+use super::tasks::{NOT_THE_TASK, TaskPart, made_task};
+use super::{Visit, with_result_type};
+use crate::asking::AskedFor;
+use crate::frame::{self, Edits, member};
+use crate::greeting::Era;
+use crate::link::{Given, Link, LinkRequest};
+use crate::node::{InFlight, Node};
+use crate::pending::Answer;
+use crate::reply::{self, Reply};
+use crate::request_state::{self, StateBinding};
+use bytes::Bytes;
+use http::StatusCode;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
+
+/// What the answer to a request is made of before the client gets it.
+#[derive(Debug, Default)]
+pub(super) struct Showing {
+    /// What a `requestState` in it is bound to.
+    pub(super) binding: Option<StateBinding>,
+    pub(super) task: TaskPart,
+}
+
+/// A request whose answer comes in a stream, behind other messages.
+struct Streamed {
+    node: Arc<Node>,
+    visit: Box<Visit>,
+    id: Vec<u8>,
+    request: LinkRequest,
+    showing: Showing,
+    rounds: Option<Rounds>,
+    in_flight: InFlight,
+    /// The answer may ask the client for something.
+    may_ask: bool,
+    sender: mpsc::Sender<Bytes>,
+}
+
+/// What becomes of a stream when an answer came.
+enum Streaming {
+    /// This is its last event.
+    Ends(Bytes),
+    /// The request was made again: another answer follows.
+    GoesOn,
+    /// The client has disconnected.
+    Left,
+}
+
+impl Node {
+    /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
+    pub(super) async fn carry(
+        self: &Arc<Self>,
+        visit: Box<Visit>,
+        id: Vec<u8>,
+        mut request: LinkRequest,
+        showing: Showing,
+        rounds: Option<Rounds>,
+    ) -> Reply {
+        // Where neither end is of the stateless era, no answer asks for anything.
+        let may_ask = showing.binding.is_some() || rounds.is_some();
+        let asks_in_stream = rounds.is_some() && visit.session.is_some();
+        let in_flight = self.in_flight(&visit, &id);
+        let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
+        let over = sleep(limit);
+        tokio::pin!(over);
+        let first = loop {
+            let given = tokio::select! {
+                given = request.next() => given,
+                () = &mut over => {
+                    request.cancel();
+                    return timed_out(&id);
+                }
+                () = in_flight.cancelled() => {
+                    request.cancel();
+                    return cancelled(&id);
+                }
+            };
+            match given {
+                Given::Answer(answer)
+                    if may_ask && asks_unoffered(request.link(), answer.bytes()) =>
+                {
+                    let refusal = frame::error(&id, -32603, UNOFFERED);
+                    return reply::json(StatusCode::OK, [refusal.into()]);
+                }
+                Given::Answer(answer)
+                    if asks_in_stream && input_required(answer.bytes()).is_some() =>
+                {
+                    break Given::Answer(answer);
+                }
+                Given::Answer(answer) => {
+                    let status = status_of(&answer, visit.era);
+                    let shown = self.shown(&visit, request.link(), &answer, &id, &showing);
+                    return reply::json(status, shown);
+                }
+                Given::Message(message) if visit.hears(&message) => {
+                    break Given::Message(message);
+                }
+                Given::Resumable { retry } => {
+                    let replay = self.replay_of(&visit, retry).filter(|_| rounds.is_none());
+                    if let Some(replay) = replay {
+                        let deadline = over.deadline();
+                        let carried = Carried { visit, id, request, showing, in_flight, deadline };
+                        return self.carry_resumable(carried, &replay);
+                    }
+                }
+                Given::Paused => {}
+                // A client that takes no stream cannot be asked either.
+                Given::Message(message) => {
+                    self.questions.pass(None, request.link(), &message);
+                }
+            }
+        };
+        let (sender, receiver) = mpsc::channel(16);
+        let node = self.clone();
+        let streamed =
+            Streamed { node, visit, id, request, showing, rounds, in_flight, may_ask, sender };
+        tokio::spawn(streamed.run(first, over.deadline()));
+        reply::events(receiver)
+    }
+
+    /// An answer as the client gets it: under the client's own id, and with what its era needs.
+    pub(super) fn shown(
+        &self,
+        visit: &Visit,
+        link: &Link,
+        answer: &Answer,
+        id: &[u8],
+        Showing { binding, task }: &Showing,
+    ) -> Vec<Bytes> {
+        let has_task = !matches!(task, TaskPart::Nothing);
+        let binding = binding.as_ref().filter(|_| visit.era == Era::Stateless);
+        if binding.is_none() && !has_task {
+            return answer.with_id(id).into();
+        }
+        let Ok(Scanned::Message(Envelope {
+            kind: Kind::Response { outcome: Outcome::Result(result), .. },
+            ..
+        })) = scan(answer.bytes())
+        else {
+            return answer.with_id(id).into();
+        };
+        let whose = (&visit.principal_id, visit.era);
+        match self.shown_task(link, result, task, whose) {
+            Some(Ok(result)) => return answered(id, result.into()),
+            Some(Err(words)) => return vec![frame::error(id, -32603, words).into()],
+            None => {}
+        }
+        let Some(binding) = binding else { return answer.with_id(id).into() };
+        if made_task(result, visit.era).is_some() {
+            return vec![frame::error(id, -32603, NOT_THE_TASK).into()];
+        }
+        let sealed = request_state::seal(&self.shared.sealer, binding, result);
+        let has_type = member(result, "resultType").is_some();
+        let is_read = member(result, "contents").is_some();
+        if sealed.is_none() && has_type && !is_read {
+            return answer.with_id(id).into();
+        }
+        let result = sealed.as_deref().unwrap_or(result);
+        let mut result =
+            if has_type { Bytes::copy_from_slice(result) } else { with_result_type(result) };
+        if is_read {
+            result = private(&result);
+        }
+        answered(id, result)
+    }
+}
+
+impl Streamed {
+    /// Sends everything that the request gives to the client, up to the answer.
+    async fn run(mut self, first: Given, deadline: Instant) {
+        let over = sleep_until(deadline);
+        tokio::pin!(over);
+        let session = self.visit.session.as_ref().map(|session| session.number);
+        let mut asked_for = AskedFor::new(self.node.clone(), session);
+        let mut given = Some(first);
+        loop {
+            let next = match given.take() {
+                Some(given) => Some(given),
+                None => tokio::select! {
+                    given = self.request.next() => Some(given),
+                    () = sleep(KEEP_ALIVE_PAUSE) => None,
+                    () = self.sender.closed() => return,
+                    () = self.in_flight.cancelled() => return self.request.cancel(),
+                    () = &mut over => {
+                        self.request.cancel();
+                        let late = frame::error(&self.id, -32011, TOOK_TOO_LONG);
+                        let _ = self.sender.try_send(reply::event(&[&late]));
+                        return;
+                    }
+                },
+            };
+            let event = match next {
+                None => reply::KEEP_ALIVE,
+                Some(Given::Message(message)) if !self.visit.hears(&message) => continue,
+                Some(Given::Resumable { .. } | Given::Paused) => continue,
+                Some(Given::Message(message)) => {
+                    match asked_for.pass(self.request.link(), &message) {
+                        Some(message) => reply::event(&[&message]),
+                        None => continue,
+                    }
+                }
+                Some(Given::Answer(answer)) => match self.answered(&answer, over.as_mut()).await {
+                    Streaming::GoesOn => continue,
+                    Streaming::Left => return,
+                    Streaming::Ends(event) => {
+                        tokio::select! {
+                            _ = self.sender.send(event) => {}
+                            () = &mut over => {}
+                        }
+                        return;
+                    }
+                },
+            };
+            // A client that does not read keeps nothing for longer than a call may take.
+            let is_sent = tokio::select! {
+                sent = self.sender.send(event) => sent.is_ok(),
+                () = &mut over => {
+                    self.request.cancel();
+                    false
+                }
+            };
+            if !is_sent {
+                return;
+            }
+        }
+    }
+
+    /// Takes an answer. One that asks the client for something is not the last.
+    async fn answered(&mut self, answer: &Answer, over: Pin<&mut Sleep>) -> Streaming {
+        let Streamed { node, visit, id, request, showing, rounds, in_flight, sender, .. } = self;
+        let asks = self.may_ask && input_required(answer.bytes()).is_some();
+        if asks && asks_unoffered(request.link(), answer.bytes()) {
+            return Streaming::Ends(reply::event(&[&frame::error(id, -32603, UNOFFERED)]));
+        }
+        let session = visit.session.as_ref().map(|session| session.number);
+        let (Some(rounds), Some(session), true) = (rounds, session, asks) else {
+            let parts = node.shown(visit, request.link(), answer, id, showing);
+            let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+            return Streaming::Ends(reply::event(&parts));
+        };
+        // A question ends with the request that it belongs to.
+        let next = tokio::select! {
+            next = node.next_round(rounds, answer, session, sender) => next,
+            () = in_flight.cancelled() => return Streaming::Left,
+            () = sender.closed() => return Streaming::Left,
+            () = over => Err(TOOK_TOO_LONG),
+        };
+        match next {
+            Ok(mut next) => {
+                request.give_slot(&mut next);
+                *request = next;
+                Streaming::GoesOn
+            }
+            Err(words) => Streaming::Ends(reply::event(&[&frame::error(id, -32603, words)])),
+        }
+    }
+}
+
+fn answered(id: &[u8], result: Bytes) -> Vec<Bytes> {
+    let beginning = [br#"{"jsonrpc":"2.0","id":"#.as_slice(), id, br#","result":"#].concat();
+    vec![beginning.into(), result, Bytes::from_static(b"}")]
+}
+
+/// A resource as it may be kept by the client that read it, and by no cache that others read from: who may read it is
+/// decided for each caller.
+fn private(result: &[u8]) -> Bytes {
+    let mut edits = Edits::of(result);
+    match member(result, "cacheScope") {
+        Some(scope) => edits.replace(scope, *br#""private""#),
+        None => edits.insert(result, "cacheScope", br#""private""#),
+    }
+    if member(result, "ttlMs").is_none() {
+        edits.insert(result, "ttlMs", b"0");
+    }
+    edits.finish().into()
+}
+
+/// The status of an answer. The stateless era gives some errors one of their own.
+fn status_of(answer: &Answer, era: Era) -> StatusCode {
+    if era == Era::Sessions {
+        return StatusCode::OK;
+    }
+    let Ok(Scanned::Message(Envelope {
+        kind: Kind::Response { outcome: Outcome::Error(error), .. },
+        ..
+    })) = scan(answer.bytes())
+    else {
+        return StatusCode::OK;
+    };
+    match member(error, "code") {
+        Some(b"-32020" | b"-32021" | b"-32022") => StatusCode::BAD_REQUEST,
+        Some(b"-32601") => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    }
+}
+
+pub(super) const TOOK_TOO_LONG: &str =
+    "○ holdpoint — the call took longer than it may (limits.call_max_seconds)";
+
+fn timed_out(id: &[u8]) -> Reply {
+    reply::json(StatusCode::OK, [frame::error(id, -32011, TOOK_TOO_LONG).into()])
+}
+
+pub(crate) fn cancelled(id: &[u8]) -> Reply {
+    reply::json(
+        StatusCode::OK,
+        [frame::error(id, -32011, "○ holdpoint — the call was cancelled").into()],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_caller_read_is_kept_for_no_other() {
+        let check = |result: &str, expected: &str| {
+            let shown = private(result.as_bytes());
+            let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+            assert_eq!(
+                shown,
+                serde_json::from_str::<serde_json::Value>(expected).unwrap(),
+                "{result}"
+            );
+        };
+        check(r#"{"contents":[]}"#, r#"{"contents":[],"ttlMs":0,"cacheScope":"private"}"#);
+        check(
+            r#"{"contents":[],"ttlMs":60000,"cacheScope":"public"}"#,
+            r#"{"contents":[],"ttlMs":60000,"cacheScope":"private"}"#,
+        );
+    }
+}

@@ -1,0 +1,295 @@
+//! The tokens that people signed in for at one server: read from the store, and refreshed by one node at a time.
+//!
+//! INVARIANT: a token serves the person who signed in and nobody else. What names the person and the server is sealed with it.
+
+use super::records::{SignIns, after, name_of, random_id};
+use super::upstream::client_of;
+use crate::identity::WrittenIdentity;
+use crate::resources::Shared;
+use crate::sealed::SealError;
+use contract::time::Timestamp;
+use engine::credentials::{PersonToken, PersonTokens, Unavailable};
+use engine::principal::Principal;
+use engine::recorder::{Recorder, now};
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use oauth::SignInError;
+use oauth::token::Freshness;
+use policy::{Identity, IdentityProof};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use settings::gateway::{Credentials, Reach, ServerSettings};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{ClaimId, Claimed, SignIn, SignInKind, SignInName, StoreError};
+use wire::remote::Credential;
+use zeroize::Zeroizing;
+
+/// A grant that no call used for so long is forgotten.
+const GRANT_SECONDS: u64 = 180 * 86_400;
+/// How long one node may take to refresh a token: longer than its request to the authorization server can take.
+const CLAIM_SECONDS: u64 = 45;
+/// How often, and how many times, it is looked whether another node is done.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKS: usize = 200;
+/// How long a token counts whose lifetime is not told.
+const UNTOLD_LIFETIME: Duration = Duration::from_secs(300);
+
+/// A person's access to a server, as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredGrant {
+    pub(super) person: WrittenIdentity,
+    pub(super) server: String,
+    pub(super) grant: oauth::Grant,
+}
+
+/// The name of a person's access to a server.
+pub(super) fn grant_name(principal: &str, server: &str) -> Result<SignInName, SealError> {
+    name_of(&["grant", principal, server])
+}
+
+impl SignIns {
+    /// The record of a grant that was obtained or refreshed at this moment.
+    pub(super) fn grant_record(
+        &self,
+        stored: &StoredGrant,
+        now: Timestamp,
+    ) -> Result<SignIn, SealError> {
+        let principal = stored.person.principal();
+        let named = (SignInKind::Grant, grant_name(&principal, &stored.server)?);
+        let since = Timestamp(stored.grant.since);
+        self.record(named, &principal, (since, after(now, GRANT_SECONDS)), stored)
+    }
+
+    /// The grant in a record, unless the person was revoked since.
+    pub(super) fn open_grant(&self, record: &SignIn) -> Option<StoredGrant> {
+        let stored: StoredGrant = self.open(record)?;
+        let since = Timestamp(stored.grant.since);
+        (!self.is_revoked(&stored.person, since)).then_some(stored)
+    }
+}
+
+/// The tokens of people for one server.
+pub(crate) struct PersonGrants(Arc<ServerGrants>);
+
+struct ServerGrants {
+    server: String,
+    sign_ins: Arc<SignIns>,
+    client: oauth::Client,
+    recorder: Arc<Recorder>,
+}
+
+impl std::fmt::Debug for PersonGrants {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("PersonGrants").field(&self.0.server).finish()
+    }
+}
+
+impl PersonGrants {
+    /// Those of a server that people sign in to.
+    pub(crate) fn of(settings: &ServerSettings, shared: &Shared) -> Result<PersonGrants, String> {
+        let client = match &settings.reach {
+            Reach::Url(url) => match &url.credentials {
+                Credentials::User(user) => client_of(url, user)?,
+                _ => return Err("people do not sign in to this server".to_owned()),
+            },
+            Reach::Command(_) => return Err("people do not sign in to this server".to_owned()),
+        };
+        Ok(PersonGrants(Arc::new(ServerGrants {
+            server: settings.id.to_string(),
+            sign_ins: shared.sign_ins.clone(),
+            client,
+            recorder: shared.recorder.clone(),
+        })))
+    }
+}
+
+impl PersonTokens for PersonGrants {
+    fn token<'a>(
+        &'a self,
+        principal: &'a Principal,
+        refused: Option<&'a Credential>,
+    ) -> Pin<Box<dyn Future<Output = Result<PersonToken, Unavailable>> + Send + 'a>> {
+        let caller = principal.caller.as_ref().map(policy::Caller::identity);
+        // A key of the gateway or a certificate is no person, whatever its subject is called.
+        let person = caller.filter(|identity| identity.proof == IdentityProof::Token);
+        let owner =
+            person.map(|Identity { issuer, subject, .. }| policy::principal_id(issuer, subject));
+        let refused = refused.and_then(|refused| refused.value().to_str().ok());
+        let refused = refused.map(|value| Zeroizing::new(value.to_owned()));
+        let own = Arc::clone(&self.0);
+        Box::pin(async move {
+            let owner = owner.ok_or(Unavailable::NoPerson)?;
+            // Apart from the call: a caller who leaves must not take a refresh token with it that was just rotated.
+            let obtained = tokio::spawn(async move { own.obtain(&owner, refused).await });
+            obtained.await.unwrap_or(Err(Unavailable::JustFailed))
+        })
+    }
+}
+
+impl ServerGrants {
+    async fn obtain(
+        &self,
+        owner: &str,
+        refused: Option<Zeroizing<String>>,
+    ) -> Result<PersonToken, Unavailable> {
+        let name = grant_name(owner, &self.server).map_err(|_| Unavailable::JustFailed)?;
+        for _ in 0..LOOKS {
+            let now = now();
+            let stored = self.read(owner, &name).await?;
+            let is_refused = refused.as_ref().is_some_and(|refused| is_shown_as(&stored, refused));
+            let freshness = stored.grant.freshness(now);
+            if freshness == Freshness::Fresh && !is_refused {
+                return token_of(&stored, now);
+            }
+            if !stored.grant.can_refresh() {
+                return match (freshness, is_refused) {
+                    (Freshness::Ending, false) => token_of(&stored, now),
+                    _ => Err(Unavailable::SignInNeeded),
+                };
+            }
+            match self.refresh(owner, &name, refused.as_deref().map(String::as_str), now).await? {
+                Some(refreshed) => return token_of(&refreshed, now),
+                None => tokio::time::sleep(LOOK).await,
+            }
+        }
+        Err(Unavailable::JustFailed)
+    }
+
+    async fn read(&self, owner: &str, name: &SignInName) -> Result<StoredGrant, Unavailable> {
+        let wanted = name.clone();
+        let record = self
+            .sign_ins
+            .with_store(move |store| store.sign_in(SignInKind::Grant, &wanted))
+            .await
+            .map_err(|error| self.lost(&error))?;
+        let record = record.filter(|record| now() < record.expires_at);
+        let stored = record.and_then(|record| self.sign_ins.open_grant(&record));
+        stored
+            .filter(|stored| stored.person.principal() == owner && stored.server == self.server)
+            .ok_or(Unavailable::SignInNeeded)
+    }
+
+    /// Refreshes a grant unless another node does; then `None`, and it is looked again.
+    async fn refresh(
+        &self,
+        owner: &str,
+        name: &SignInName,
+        refused: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<StoredGrant>, Unavailable> {
+        let claim = random_id().ok().and_then(|id| id.parse::<ClaimId>().ok());
+        let claim = claim.ok_or(Unavailable::JustFailed)?;
+        let (wanted, held) = (name.clone(), claim.clone());
+        let claimed = self.sign_ins.with_store(move |store| {
+            let until = after(now, CLAIM_SECONDS);
+            store.claim_sign_in(SignInKind::Grant, &wanted, &held, now, until)
+        });
+        let record = match claimed.await.map_err(|error| self.lost(&error))? {
+            Claimed::Yours(record) => record,
+            Claimed::Elsewhere => return Ok(None),
+            Claimed::Unknown => return Err(Unavailable::SignInNeeded),
+        };
+        let Some(stored) = self.sign_ins.open_grant(&record) else {
+            return Err(Unavailable::SignInNeeded);
+        };
+        let is_refused = refused.is_some_and(|refused| is_shown_as(&stored, refused));
+        if stored.grant.freshness(now) == Freshness::Fresh && !is_refused {
+            // Another node was quicker, between the look and the claim.
+            self.end(name, &claim, None).await?;
+            return Ok(Some(stored));
+        }
+        match self.client.refresh(&stored.grant, now).await {
+            Ok(grant) => {
+                self.keep(name, &claim, StoredGrant { grant, ..stored }, now).await.map(Some)
+            }
+            Err(error) if error.needs_sign_in() => {
+                self.end(name, &claim, None).await?;
+                self.forget(owner, name, error.code()).await?;
+                Err(Unavailable::SignInNeeded)
+            }
+            Err(error) => {
+                self.end(name, &claim, None).await?;
+                match stored.grant.freshness(now) {
+                    Freshness::Fresh | Freshness::Ending if !is_refused => Ok(Some(stored)),
+                    _ => Err(unreachable_server(&error)),
+                }
+            }
+        }
+    }
+
+    /// Writes what a refresh gave.
+    async fn keep(
+        &self,
+        name: &SignInName,
+        claim: &ClaimId,
+        stored: StoredGrant,
+        now: Timestamp,
+    ) -> Result<StoredGrant, Unavailable> {
+        let record =
+            self.sign_ins.grant_record(&stored, now).map_err(|_| Unavailable::JustFailed)?;
+        if self.end(name, claim, Some(record)).await? {
+            return Ok(stored);
+        }
+        // The person signed out or signed in again meanwhile: nothing is left of this one.
+        let _ = self.client.revoke(&stored.grant, now).await;
+        Err(Unavailable::SignInNeeded)
+    }
+
+    async fn end(
+        &self,
+        name: &SignInName,
+        claim: &ClaimId,
+        replacement: Option<SignIn>,
+    ) -> Result<bool, Unavailable> {
+        let (name, claim) = (name.clone(), claim.clone());
+        let ended = self.sign_ins.with_store(move |store| {
+            store.end_claim(SignInKind::Grant, &name, &claim, replacement.as_ref())
+        });
+        ended.await.map_err(|error| self.lost(&error))
+    }
+
+    async fn forget(&self, owner: &str, name: &SignInName, why: &str) -> Result<(), Unavailable> {
+        let name = name.clone();
+        let removed = self
+            .sign_ins
+            .with_store(move |store| store.remove_sign_in(SignInKind::Grant, &name))
+            .await
+            .map_err(|error| self.lost(&error))?;
+        if removed {
+            let data = json!({"reason": why});
+            self.recorder.event(&self.server, "sign_in.ended", Some(owner), &data);
+        }
+        Ok(())
+    }
+
+    fn lost(&self, error: &StoreError) -> Unavailable {
+        let data = json!({"fault": error.to_string()});
+        self.recorder.event(&self.server, "sign_in.store_failed", None, &data);
+        Unavailable::JustFailed
+    }
+}
+
+/// Whether the access token of a grant is the one in this header.
+fn is_shown_as(stored: &StoredGrant, header: &str) -> bool {
+    let token = stored.grant.access_token.as_ref();
+    token.is_some_and(|token| header.strip_prefix("Bearer ") == Some(token.expose()))
+}
+
+fn token_of(stored: &StoredGrant, now: Timestamp) -> Result<PersonToken, Unavailable> {
+    let token = stored.grant.access_token.as_ref().ok_or(Unavailable::SignInNeeded)?;
+    let value = Zeroizing::new(format!("Bearer {}", token.expose()));
+    let value = HeaderValue::from_str(&value).map_err(|_| Unavailable::NotAHeader)?;
+    let left = stored.grant.expires_at.map(|at| u64::try_from(at.saturating_sub(now.0)));
+    let lifetime = match left {
+        Some(left) => Duration::from_millis(left.unwrap_or_default()),
+        None => UNTOLD_LIFETIME,
+    };
+    Ok(PersonToken { credential: Credential::new(AUTHORIZATION, value), lifetime })
+}
+
+fn unreachable_server(error: &SignInError) -> Unavailable {
+    Unavailable::SignInFailed { code: error.code(), words: error.to_string() }
+}

@@ -1,0 +1,355 @@
+//! The OAuth proxy: a person agrees, a client gets tokens for one URL, and no one else gets anything.
+
+#[path = "sign_in/accounts.rs"]
+mod accounts;
+#[path = "sign_in/browser.rs"]
+mod browser;
+#[path = "sign_in/documents.rs"]
+mod documents;
+
+use crate::stage::{Setting, Stage, until};
+use browser::{Browser, CHALLENGE, CLIENT, REDIRECT, Scene, VERIFIER, location, parameter};
+use serde_json::{Value, json};
+
+const PUBLIC_URL: &str = "https://mcp.example.com";
+
+#[tokio::test]
+async fn a_person_agrees_once_and_the_client_gets_tokens_for_one_url() {
+    let scene = Scene::open("").await;
+    let mut ada = Browser::default();
+    let page = ada.get(&scene.stage, &scene.request(&[])).await;
+    assert_eq!(page.status, 200);
+    assert!(page.headers.get("location").is_none(), "nobody is redirected before they agreed");
+    for told in ["Allow Editor", "127.0.0.1", REDIRECT, "https://mcp.example.com/mcp", "30 days"] {
+        assert!(page.body.contains(told), "{told}: {}", page.body);
+    }
+    let code = scene.sign_in(&mut ada, "ada").await;
+    let tokens = scene.redeem(&code).await;
+    assert_eq!(tokens["token_type"], "Bearer");
+    assert_eq!((tokens["expires_in"].clone(), tokens["scope"].clone()), (json!(600), json!("mcp")));
+    let token = tokens["access_token"].as_str().unwrap();
+    assert_eq!(scene.call(token, "/mcp").await, 200);
+    let decision = scene.stage.decisions().pop().unwrap();
+    assert_eq!(decision["principal"]["sub"], "ada");
+    assert_eq!(decision["principal"]["client_id"], CLIENT);
+    for path in ["/servers/reports/mcp", "/t/acme/mcp", "/admin/v1/servers"] {
+        assert_eq!(scene.call(token, path).await, 401, "{path}");
+    }
+    // The next time the person is known, and has agreed: there is nothing to ask.
+    let again = ada.get(&scene.stage, &scene.request(&[])).await;
+    assert_eq!(again.status, 303);
+    assert!(location(&again).starts_with(&scene.authority.url()), "{}", location(&again));
+    // Another browser, or another thing that is asked for, is asked.
+    let other = Browser::default().get(&scene.stage, &scene.request(&[])).await;
+    assert_eq!(other.status, 200);
+    let wider = [("resource", "https://mcp.example.com/servers/reports/mcp")];
+    assert_eq!(ada.get(&scene.stage, &scene.request(&wider)).await.status, 200);
+    let events = scene.events("oauth.consent.given");
+    assert_eq!(events[0]["data"]["client_id"], CLIENT);
+    assert_eq!(events[0]["by"], format!("{}|ada", scene.authority.url()));
+}
+
+#[tokio::test]
+async fn a_crafted_request_redirects_nobody_and_leaves_a_line() {
+    let scene = Scene::open("client_hosts = [\"*\"]\n").await;
+    for (what, changed, code) in [
+        ("another site", ("redirect_uri", "https://evil.example/cb"), "oauth_redirect_uri"),
+        ("a prefix", ("redirect_uri", "http://127.0.0.1:9/callback.evil"), "oauth_redirect_uri"),
+        (
+            "a host in the user name",
+            ("redirect_uri", "http://127.0.0.1:9@evil.example/callback"),
+            "oauth_redirect_uri",
+        ),
+        (
+            "an open redirect",
+            ("redirect_uri", "http://127.0.0.1:9/callback?next=https://evil.example"),
+            "oauth_redirect_uri",
+        ),
+        (
+            "another loopback name",
+            ("redirect_uri", "http://localhost:9/callback"),
+            "oauth_redirect_uri",
+        ),
+        ("a script", ("redirect_uri", "javascript:alert(1)"), "oauth_redirect_uri"),
+        ("an invented client", ("client_id", "nobody"), "oauth_unknown_client"),
+        (
+            "a document on this machine",
+            ("client_id", "http://127.0.0.1:9/c.json"),
+            "oauth_unknown_client",
+        ),
+        ("the same by name", ("client_id", "https://localhost/c.json"), "oauth_unknown_client"),
+        ("a document inside", ("client_id", "https://10.0.0.1/c.json"), "oauth_client_document"),
+        (
+            "a metadata service",
+            ("client_id", "https://169.254.169.254/latest/meta-data"),
+            "oauth_client_document",
+        ),
+        ("two of one", ("state=1&client_id", CLIENT), "oauth_repeated_parameter"),
+    ] {
+        let page = Browser::default().get(&scene.stage, &scene.request(&[changed])).await;
+        assert_eq!(page.status, 400, "{what}: {}", page.body);
+        assert!(page.headers.get("location").is_none(), "{what}");
+        assert!(page.headers.get("set-cookie").is_none(), "{what}");
+        let told = scene.events("oauth.refused");
+        assert!(told.iter().any(|event| event["data"]["reason"] == code), "{what}: {told:?}");
+    }
+    // Errors of a request whose redirect address is the client's own go there, with who answers.
+    for (changed, error, code) in [
+        (("code_challenge_method", "plain"), "invalid_request", "oauth_pkce"),
+        (("code_challenge_method", ""), "invalid_request", "oauth_pkce"),
+        (("code_challenge", ""), "invalid_request", "oauth_pkce"),
+        (("response_type", "token"), "unsupported_response_type", "oauth_response_type"),
+        (("scope", "admin"), "invalid_scope", "oauth_scope"),
+        (("resource", "https://mcp.example.com/admin"), "invalid_target", "oauth_target"),
+        (("resource", "https://other.example/mcp"), "invalid_target", "oauth_target"),
+    ] {
+        let answer = Browser::default().get(&scene.stage, &scene.request(&[changed])).await;
+        let to = location(&answer);
+        assert!(to.starts_with(REDIRECT), "{changed:?}: {to}");
+        assert_eq!(parameter(&to, "error").as_deref(), Some(error));
+        assert_eq!(parameter(&to, "iss").as_deref(), Some(PUBLIC_URL));
+        assert_eq!(parameter(&to, "state").as_deref(), Some("s1"));
+        let told = scene.events("oauth.refused");
+        assert!(told.iter().any(|event| event["data"]["reason"] == code), "{changed:?}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_consent_page_cannot_be_framed_forged_or_answered_from_elsewhere() {
+    let scene = Scene::open("").await;
+    let (mut ada, mut eve) = (Browser::default(), Browser::default());
+    let page = ada.get(&scene.stage, &scene.request(&[])).await;
+    let header = |name: &str| page.headers[name].to_str().unwrap().to_owned();
+    assert!(header("content-security-policy").contains("frame-ancestors 'none'"));
+    assert!(header("content-security-policy").starts_with("default-src 'none'"));
+    assert_eq!(header("x-frame-options"), "DENY");
+    assert!(header("set-cookie").starts_with("__Host-holdpoint-sign-in-"));
+    let form = browser::form_of(&page.body);
+    let forged = eve.get(&scene.stage, &scene.request(&[])).await;
+    let forged = browser::form_of(&forged.body);
+    let allow = |form: &browser::Form| {
+        format!("transaction={}&csrf={}&decision=allow", form.transaction, form.csrf)
+    };
+    // An attacker's form in the victim's browser, the victim's form in the attacker's, and one with half of each.
+    for (browser, body) in [
+        (&mut ada, allow(&forged)),
+        (&mut eve, allow(&form)),
+        (&mut Browser::default(), allow(&form)),
+    ] {
+        let answer = browser.post(&scene.stage, "/oauth/consent", &body).await;
+        assert_eq!(answer.status, 403, "{}", answer.body);
+    }
+    let half = format!("transaction={}&csrf={}&decision=allow", form.transaction, forged.csrf);
+    assert_eq!(ada.post(&scene.stage, "/oauth/consent", &half).await.status, 403);
+    let told = scene.events("oauth.refused");
+    assert!(told.iter().any(|event| event["data"]["reason"] == "oauth_csrf"), "{told:?}");
+    // A page of another site that posts the form with the victim's cookies.
+    let cookies = ada.cookies();
+    let headers = [
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("cookie", cookies.as_str()),
+        ("origin", "https://evil.example"),
+    ];
+    let crossed = scene.stage.send("POST", "/oauth/consent", &headers, &allow(&form)).await;
+    assert_eq!(crossed.status, 403);
+    // A refusal goes back to the client, and is told.
+    let refused = format!("transaction={}&csrf={}&decision=refuse", form.transaction, form.csrf);
+    let answer = ada.post(&scene.stage, "/oauth/consent", &refused).await;
+    assert!(browser::goes_on(&answer.body).contains("error=access_denied"), "{}", answer.body);
+    assert_eq!(scene.events("oauth.consent.refused").len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it() {
+    let scene = Scene::open("").await;
+    let mut ada = Browser::default();
+    let asked = scene.agree(&mut ada).await;
+    let good = scene.answer(&asked, "ada", &json!({}));
+    // In another browser; with another state; without one.
+    let elsewhere = Browser::default().get(&scene.stage, &good).await;
+    assert_eq!(elsewhere.status, 400);
+    let state = parameter(&asked, "state").unwrap();
+    let other = state.split_once('.').unwrap().0.to_owned() + ".0000";
+    assert_eq!(ada.get(&scene.stage, &good.replace(&state, &other)).await.status, 400);
+    // A mix-up: the answer of another issuer, or one that does not say.
+    for iss in ["https://evil.example", ""] {
+        let mixed = scene.answer_as(&asked, "ada", &json!({}), iss);
+        let answer = ada.get(&scene.stage, &mixed).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+    }
+    // A code that stands for another sign-in, another client or another issuer.
+    for claims in [
+        json!({"nonce": "of another sign-in"}),
+        json!({"aud": "another client"}),
+        json!({"aud": ["gateway", "another client"]}),
+        json!({"iss": "https://evil.example"}),
+        json!({"exp": 1}),
+    ] {
+        let injected = scene.answer(&asked, "ada", &claims);
+        let answer = ada.get(&scene.stage, &injected).await;
+        assert_eq!(answer.status, 400, "{claims}: {}", answer.body);
+    }
+    let kept = ada.clone();
+    assert_eq!(ada.get(&scene.stage, &good).await.status, 303);
+    assert_eq!(kept.clone().get(&scene.stage, &good).await.status, 400, "it was used");
+    let told: Vec<Value> = scene.events("oauth.refused");
+    for reason in ["oauth_state", "oauth_issuer", "oauth_id_token", "oauth_state_replayed"] {
+        assert!(told.iter().any(|event| event["data"]["reason"] == reason), "{reason}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_code_is_redeemed_once_by_the_client_that_asked_for_it() {
+    let scene = Scene::open("").await;
+    let mut ada = Browser::default();
+    ada.get(&scene.stage, &scene.request(&[])).await;
+    let code = scene.sign_in(&mut ada, "ada").await;
+    for (what, changed, reason) in [
+        ("another client", ("client_id", "other"), "oauth_other_client"),
+        (
+            "another address",
+            ("redirect_uri", "http://127.0.0.1:8/callback"),
+            "oauth_other_redirect",
+        ),
+        ("no verifier", ("code_verifier", ""), "oauth_verifier"),
+        ("the challenge", ("code_verifier", CHALLENGE), "oauth_verifier"),
+        ("an invented code", ("code", "invented"), "oauth_code"),
+        (
+            "another resource",
+            ("resource", "https://mcp.example.com/servers/reports/mcp"),
+            "oauth_target",
+        ),
+    ] {
+        let answer = scene.token(&scene.code_form(&code, &[changed])).await;
+        assert_eq!(answer.status, 400, "{what}");
+        let told = scene.events("oauth.refused");
+        assert!(told.iter().any(|event| event["data"]["reason"] == reason), "{what}: {told:?}");
+    }
+    let tokens = scene.redeem(&code).await;
+    let token = tokens["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(scene.call(&token, "/mcp").await, 200);
+    let again = scene.token(&scene.code_form(&code, &[])).await;
+    assert_eq!((again.status, again.json()["error"].clone()), (400, json!("invalid_grant")));
+    // One of the two who had the code is not the client: the tokens of the first end too.
+    until("the access token ends", async || scene.call(&token, "/mcp").await == 401).await;
+    let refresh = tokens["refresh_token"].as_str().unwrap();
+    assert_eq!(scene.refresh(refresh).await.status, 400);
+    let ended = scene.events("oauth.tokens.revoked");
+    assert_eq!(ended[0]["data"]["reason"], "oauth_code_replayed");
+}
+
+#[tokio::test]
+async fn a_refresh_token_counts_once_and_one_that_comes_back_ends_the_sign_in() {
+    let scene = Scene::open("").await;
+    let tokens = scene.tokens("ada").await;
+    let first = tokens["refresh_token"].as_str().unwrap().to_owned();
+    let next = scene.refresh(&first).await.json();
+    let second = next["refresh_token"].as_str().unwrap().to_owned();
+    assert_ne!(first, second);
+    let token = next["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(scene.call(&token, "/mcp").await, 200);
+    let other = format!("grant_type=refresh_token&client_id=other&refresh_token={second}");
+    assert_eq!(scene.token(&other).await.status, 400);
+    let reused = scene.refresh(&first).await;
+    assert_eq!((reused.status, reused.json()["error"].clone()), (400, json!("invalid_grant")));
+    assert_eq!(scene.refresh(&second).await.status, 400, "the sign-in has ended");
+    until("the access token ends", async || scene.call(&token, "/mcp").await == 401).await;
+    assert_eq!(scene.events("oauth.tokens.revoked")[0]["data"]["reason"], "oauth_refresh_reused");
+}
+
+#[tokio::test]
+async fn a_client_a_person_and_an_incident_can_each_end_it() {
+    let scene = Scene::open("").await;
+    let ends = async |tokens: &Value| {
+        let token = tokens["access_token"].as_str().unwrap().to_owned();
+        until("the access token ends", async || scene.call(&token, "/mcp").await == 401).await;
+        let refresh = tokens["refresh_token"].as_str().unwrap();
+        assert_eq!(scene.refresh(refresh).await.status, 400);
+    };
+    let one = scene.tokens("ada").await;
+    let form = |token: &str, client: &str| format!("token={token}&client_id={client}");
+    let refresh = one["refresh_token"].as_str().unwrap();
+    let stolen =
+        Browser::default().post(&scene.stage, "/oauth/revoke", &form(refresh, "other")).await;
+    assert_eq!(stolen.status, 400);
+    let gone = Browser::default().post(&scene.stage, "/oauth/revoke", &form(refresh, CLIENT)).await;
+    assert_eq!(gone.status, 200);
+    ends(&one).await;
+    // The person, on the page of their own sign-ins.
+    let mut ada = Browser::default();
+    ada.get(&scene.stage, &scene.request(&[])).await;
+    let code = scene.sign_in(&mut ada, "ada").await;
+    let two = scene.redeem(&code).await;
+    let page = ada.get(&scene.stage, "/account").await;
+    assert!(page.body.contains("Editor"), "{}", page.body);
+    let csrf = browser::field(&page.body, "csrf");
+    let application = browser::field(&page.body, "application");
+    let body = format!("csrf={csrf}&application={application}");
+    assert_eq!(Browser::default().post(&scene.stage, "/account/sign-out", &body).await.status, 403);
+    let wrong = format!("csrf=0&application={application}");
+    assert_eq!(ada.post(&scene.stage, "/account/sign-out", &wrong).await.status, 403);
+    assert_eq!(ada.post(&scene.stage, "/account/sign-out", &body).await.status, 303);
+    ends(&two).await;
+    assert_eq!(ada.get(&scene.stage, &scene.request(&[])).await.status, 200, "the consent is gone");
+    // An incident.
+    let mut ada = Browser::default();
+    ada.get(&scene.stage, &scene.request(&[])).await;
+    let code = scene.sign_in(&mut ada, "ada").await;
+    let three = scene.redeem(&code).await;
+    scene.revoke_principal("ada").await;
+    ends(&three).await;
+    let known = ada.get(&scene.stage, "/account").await;
+    assert_eq!(known.status, 303, "the browser is not signed in any more");
+}
+
+#[tokio::test]
+async fn metadata_names_what_is_served_and_a_gateway_without_a_proxy_serves_none_of_it() {
+    let scene = Scene::open("").await;
+    let told = scene.stage.send("GET", "/.well-known/oauth-authorization-server", &[], "").await;
+    let told = told.json();
+    assert_eq!(told["issuer"], PUBLIC_URL);
+    assert_eq!(told["code_challenge_methods_supported"], json!(["S256"]));
+    assert_eq!(told["token_endpoint_auth_methods_supported"], json!(["none"]));
+    assert!(told.get("registration_endpoint").is_none());
+    let resource = "/.well-known/oauth-protected-resource/mcp";
+    let resource = scene.stage.send("GET", resource, &[], "").await.json();
+    assert_eq!(resource["authorization_servers"][0], PUBLIC_URL);
+    let plain = Stage::open(Setting::default()).await;
+    for (method, path) in [
+        ("GET", "/.well-known/oauth-authorization-server"),
+        ("GET", "/oauth/authorize"),
+        ("POST", "/oauth/token"),
+        ("GET", "/account"),
+        ("GET", "/sign-in/reports"),
+    ] {
+        assert_eq!(plain.send(method, path, &[], "").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_whose_metadata_points_elsewhere_is_not_sent_the_gateways_secret() {
+    let scene = Scene::open("").await;
+    scene.authority.played.lock().unwrap().token_endpoint =
+        Some("http://10.0.0.1/token".to_owned());
+    let mut ada = Browser::default();
+    let page = ada.get(&scene.stage, &scene.request(&[])).await;
+    let form = browser::form_of(&page.body);
+    let allow = format!("transaction={}&csrf={}&decision=allow", form.transaction, form.csrf);
+    let answer = ada.post(&scene.stage, "/oauth/consent", &allow).await;
+    assert_eq!(answer.status, 502, "{}", answer.body);
+    let told = scene.events("oauth.refused");
+    assert!(told.iter().any(|event| event["data"]["reason"] == "oauth_provider"), "{told:?}");
+}
+
+#[tokio::test]
+async fn no_token_of_the_gateway_is_in_its_home() {
+    let scene = Scene::open("").await;
+    let tokens = scene.tokens("ada").await;
+    let next = scene.refresh(tokens["refresh_token"].as_str().unwrap()).await.json();
+    let text = scene.stage.all_text();
+    for token in [&tokens["access_token"], &tokens["refresh_token"], &next["refresh_token"]] {
+        let token = token.as_str().unwrap();
+        assert!(!text.contains(&token[8..40]), "a token is in clear");
+    }
+    assert!(!text.contains(VERIFIER) && !text.contains("canary-client-secret"));
+}

@@ -1,0 +1,543 @@
+//! People who sign in to a server with accounts of their own (`credentials = { mode = "user" }`), and what may go wrong there.
+
+use super::PUBLIC_URL;
+use super::browser::{Browser, Scene, field, goes_on, location, parameter, with};
+use crate::stage::{answer_with, until};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Collected, Full};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+/// The authorization server of the MCP server.
+struct Issuer {
+    address: SocketAddr,
+    played: Arc<Mutex<Played>>,
+}
+
+#[derive(Debug, Default)]
+struct Played {
+    /// Members of its metadata that are other than they should be.
+    lies: Vec<(&'static str, Value)>,
+    /// How long access tokens count.
+    lifetime: Option<u64>,
+    /// The forms that came to the token endpoint.
+    forms: Vec<BTreeMap<String, String>>,
+    revoked: Vec<String>,
+    /// The refresh tokens that count.
+    refreshable: Vec<String>,
+    issued: Vec<String>,
+    /// The documents that clients registered with.
+    registered: Vec<Value>,
+}
+
+impl Issuer {
+    async fn open() -> Issuer {
+        let played = Arc::new(Mutex::new(Played::default()));
+        let own = played.clone();
+        let address = answer_with(move |request| {
+            let played = own.clone();
+            async move { respond(&played, request).await }
+        })
+        .await;
+        Issuer { address, played }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn lie(&self, name: &'static str, value: Value) {
+        self.played.lock().unwrap().lies = vec![(name, value)];
+    }
+
+    /// The refreshes that it was asked for.
+    fn refreshes(&self) -> usize {
+        let played = self.played.lock().unwrap();
+        played.forms.iter().filter(|form| form["grant_type"] == "refresh_token").count()
+    }
+}
+
+async fn respond(
+    played: &Mutex<Played>,
+    request: http::Request<hyper::body::Incoming>,
+) -> http::Response<Full<Bytes>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let form = || -> BTreeMap<String, String> {
+        url::form_urlencoded::parse(&body).into_owned().collect()
+    };
+    let url = format!("http://{}", parts.headers["host"].to_str().unwrap());
+    let mut played = played.lock().unwrap();
+    let (status, answer) = match parts.uri.path() {
+        "/.well-known/oauth-authorization-server" => {
+            let mut metadata = json!({
+                "issuer": url,
+                "authorization_endpoint": format!("{url}/authorize"),
+                "token_endpoint": format!("{url}/token"),
+                "registration_endpoint": format!("{url}/register"),
+                "revocation_endpoint": format!("{url}/revoke"),
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": true,
+                "token_endpoint_auth_methods_supported": ["none"],
+            });
+            for (name, value) in &played.lies {
+                metadata[*name] = value.clone();
+            }
+            (200, metadata)
+        }
+        "/register" => {
+            let document: Value = serde_json::from_slice(&body).unwrap();
+            played.registered.push(document.clone());
+            (201, json!({"client_id": "c", "redirect_uris": document["redirect_uris"]}))
+        }
+        "/token" => issue(&mut played, form()),
+        "/revoke" => {
+            played.revoked.push(form()["token"].clone());
+            (200, json!({}))
+        }
+        _ => (404, json!({})),
+    };
+    let response =
+        http::Response::builder().status(status).header("content-type", "application/json");
+    response.body(Full::new(Bytes::from(answer.to_string()))).unwrap()
+}
+
+/// The account is in the code and in every token, so that a test sees whose token reaches the server.
+fn issue(played: &mut Played, form: BTreeMap<String, String>) -> (u16, Value) {
+    let number = played.forms.len();
+    let account = match form["grant_type"].as_str() {
+        "authorization_code" => Some(form["code"].clone()),
+        _ => {
+            let shown = &form["refresh_token"];
+            let known = played.refreshable.iter().position(|known| known == shown);
+            known.map(|index| {
+                let used = played.refreshable.remove(index);
+                used.split('.').nth(1).unwrap().to_owned()
+            })
+        }
+    };
+    played.forms.push(form);
+    let Some(account) = account else { return (400, json!({"error": "invalid_grant"})) };
+    let (access, refresh) =
+        (format!("canary-access.{account}.{number}"), format!("canary-refresh.{account}.{number}"));
+    played.refreshable.push(refresh.clone());
+    played.issued.extend([access.clone(), refresh.clone()]);
+    let lifetime = played.lifetime.unwrap_or(3_600);
+    let answer = json!({
+        "access_token": access, "token_type": "Bearer", "expires_in": lifetime, "refresh_token": refresh,
+    });
+    (200, answer)
+}
+
+/// A gateway in front of a server that wants every person's own account.
+struct Accounts {
+    scene: Scene,
+    issuer: Issuer,
+}
+
+impl Accounts {
+    async fn open() -> Accounts {
+        let issuer = Issuer::open().await;
+        let scene = Scene::with_server("", "credentials = { mode = \"user\" }\n").await;
+        let server = scene.stage.upstream();
+        let accounts = Accounts { scene, issuer };
+        accounts.describe(&json!({
+            "resource": format!("http://{server}/mcp"),
+            "authorization_servers": [accounts.issuer.url()],
+        }));
+        accounts.scene.stage.script.lock().unwrap().accepts = Some(vec!["canary-access".into()]);
+        accounts
+    }
+
+    /// What the server says about its authorization.
+    fn describe(&self, metadata: &Value) {
+        let mut script = self.scene.stage.script.lock().unwrap();
+        let place = "/.well-known/oauth-protected-resource/mcp".to_owned();
+        script.documents.insert(place, metadata.clone());
+    }
+
+    fn bearer(&self, person: &str) -> String {
+        format!("Bearer {}", self.scene.authority.token(person, "read"))
+    }
+
+    /// A call of a person, without a session.
+    async fn call(&self, person: &str) -> Value {
+        let authorization = self.bearer(person);
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("authorization", authorization.as_str()),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "reports__read_report"),
+        ];
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}},
+        });
+        let params =
+            json!({"name": "reports__read_report", "arguments": {"path": "a"}, "_meta": meta});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        self.scene.stage.send("POST", "/mcp", &headers, &body.to_string()).await.json()
+    }
+
+    /// The link that a person's call is refused with.
+    async fn link(&self, person: &str) -> String {
+        let refused = self.call(person).await;
+        let data = &refused["error"]["data"];
+        assert_eq!(data["reason"], "credential_unavailable", "{refused}");
+        let link = data["sign_in"].as_str().unwrap_or_else(|| panic!("no link: {refused}"));
+        link.strip_prefix(PUBLIC_URL).unwrap().to_owned()
+    }
+
+    /// A person's browser, signed in to the gateway.
+    async fn browser(&self, person: &str) -> Browser {
+        let mut browser = Browser::default();
+        let asked = browser.get(&self.scene.stage, "/account").await;
+        let answer = self.scene.answer(&location(&asked), person, &json!({}));
+        assert_eq!(browser.get(&self.scene.stage, &answer).await.status, 303);
+        browser
+    }
+
+    /// A person follows a link. Returns where the browser is sent to.
+    async fn follow(&self, browser: &mut Browser, link: &str) -> crate::stage::Answer {
+        let page = browser.get(&self.scene.stage, link).await;
+        assert_eq!(page.status, 200, "{}", page.body);
+        let form = [("link", field(&page.body, "link")), ("csrf", field(&page.body, "csrf"))];
+        let form: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, &**value)).collect();
+        browser.post(&self.scene.stage, "/sign-in/reports", &with(&form, &[])).await
+    }
+
+    /// What the authorization server sends the browser back with.
+    fn back(&self, asked: &str, account: &str, changed: &[(&str, &str)]) -> String {
+        let (state, iss) = (parameter(asked, "state").unwrap(), self.issuer.url());
+        let all = [("code", account), ("state", state.as_str()), ("iss", iss.as_str())];
+        format!("/oauth/callback/reports?{}", with(&all, changed))
+    }
+
+    /// A person signs in to the server by a link.
+    async fn sign_in(&self, person: &str, account: &str) -> Browser {
+        let link = self.link(person).await;
+        let mut browser = self.browser(person).await;
+        let asked = goes_on(&self.follow(&mut browser, &link).await.body);
+        let done = browser.get(&self.scene.stage, &self.back(&asked, account, &[])).await;
+        assert!(done.body.contains("Signed in to reports"), "{}", done.body);
+        browser
+    }
+
+    /// The accounts whose tokens the server was shown with calls.
+    fn shown(&self) -> Vec<String> {
+        let script = self.scene.stage.script.lock().unwrap();
+        let calls = script.asked.iter().filter(|(method, ..)| method == "tools/call");
+        calls
+            .map(|(_, headers, _)| {
+                let value = headers["authorization"].to_str().unwrap();
+                value.split('.').nth(1).unwrap_or(value).to_owned()
+            })
+            .collect()
+    }
+
+    /// The causes of refused sign-ins at the server.
+    fn causes(&self) -> Vec<Value> {
+        let events = self.scene.events("oauth.refused").into_iter();
+        events.map(|event| event["data"]["cause"].clone()).filter(Value::is_string).collect()
+    }
+
+    fn has_reason(&self, reason: &str) -> bool {
+        let events = self.scene.events("oauth.refused");
+        events.iter().any(|event| event["data"]["reason"] == reason)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_signs_in_its_own_person_once_and_each_call_has_its_callers_account() {
+    let accounts = Accounts::open().await;
+    let stage = &accounts.scene.stage;
+    let link = accounts.link("ada").await;
+    // Another person who opens it is refused, and it is told; a browser that is not signed in has to sign in first.
+    let mut eve = accounts.browser("eve").await;
+    let forwarded = eve.get(stage, &link).await;
+    assert_eq!(forwarded.status, 403, "{}", forwarded.body);
+    assert!(forwarded.body.contains("The link is for another person."), "{}", forwarded.body);
+    let told = accounts.scene.events("sign_in.forwarded_link");
+    assert!(told[0]["by"].as_str().unwrap().ends_with("|eve"), "{told:?}");
+    let stranger = Browser::default().get(stage, &link).await;
+    assert!(location(&stranger).starts_with(&accounts.scene.authority.url()));
+    // What eve's own form could do with it.
+    let own = accounts.link("eve").await;
+    let page = eve.get(stage, &own).await;
+    let form = [("link", parameter(&link, "link").unwrap()), ("csrf", field(&page.body, "csrf"))];
+    let form: Vec<(&str, &str)> = form.iter().map(|(name, value)| (*name, &**value)).collect();
+    let taken = eve.post(stage, "/sign-in/reports", &with(&form, &[])).await;
+    assert_eq!(taken.status, 403, "{}", taken.body);
+
+    let mut ada = accounts.browser("ada").await;
+    let asked = goes_on(&accounts.follow(&mut ada, &link).await.body);
+    assert_eq!(parameter(&asked, "resource"), Some(format!("http://{}/mcp", stage.upstream())));
+    assert_eq!(parameter(&asked, "code_challenge_method").as_deref(), Some("S256"));
+    let callback = "https://mcp.example.com/oauth/callback/reports";
+    assert_eq!(parameter(&asked, "redirect_uri").as_deref(), Some(callback));
+    let again = accounts.follow(&mut ada, &link).await;
+    assert_eq!(again.status, 400);
+    assert!(accounts.has_reason("sign_in_link_used"));
+    let done = ada.get(stage, &accounts.back(&asked, "ada-there", &[])).await;
+    assert_eq!(done.status, 200, "{}", done.body);
+
+    until("ada's call is made", async || accounts.call("ada").await.get("result").is_some()).await;
+    assert!(accounts.call("eve").await["error"]["data"]["sign_in"].is_string());
+    accounts.sign_in("eve", "eve-there").await;
+    until("eve's call is made", async || accounts.call("eve").await.get("result").is_some()).await;
+    for _ in 0..3 {
+        let before = accounts.shown().len();
+        accounts.call("ada").await;
+        accounts.call("eve").await;
+        assert_eq!(accounts.shown()[before..], ["ada-there", "eve-there"]);
+    }
+    let decision = stage.decisions().pop().unwrap();
+    let handling = &decision["token_handling"];
+    assert_eq!((&handling["mode"], &handling["source"]), (&json!("exchanged"), &json!("user")));
+    // A key is no person, whatever its subject is called.
+    let session = stage.begin("/mcp", "ada").await;
+    let key = stage.call("ada", &session, "reports__read_report", &json!({})).await;
+    assert_eq!(key["error"]["data"]["reason"], "credential_unavailable", "{key}");
+    assert!(key["error"]["data"].get("sign_in").is_none(), "{key}");
+    // Nothing of it is in clear in the store, the ledger or the log.
+    let text = stage.all_text();
+    assert!(text.contains("sign_in.done"));
+    assert!(!text.contains("canary-access") && !text.contains("canary-refresh"));
+}
+
+/// The link as a client of revision 2025-11-25 shows it to a person by itself, where it can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_shows_urls_is_given_the_link_as_an_elicitation() {
+    let accounts = Accounts::open().await;
+    let (stage, authorization) = (&accounts.scene.stage, accounts.bearer("ada"));
+    let begin = async |path: &str, version: &str, capabilities: Value| {
+        let params = json!({
+            "protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let headers = [("authorization", authorization.as_str())];
+        let answer = stage.post(path, "ada", &headers, &body.to_string()).await;
+        answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
+    };
+    let ask = async |path: &str, session: &str, method: &str, params: Value| {
+        let headers = [("authorization", authorization.as_str()), ("mcp-session-id", session)];
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        stage.post(path, "ada", &headers, &body.to_string()).await.json()
+    };
+    let shows_urls = json!({"elicitation": {"form": {}, "url": {}}});
+    for (path, method, params) in [
+        ("/mcp", "tools/call", json!({"name": "reports__read_report", "arguments": {}})),
+        ("/servers/reports/mcp", "tools/list", json!({})),
+    ] {
+        let session = begin(path, "2025-11-25", shows_urls.clone()).await;
+        let asked = ask(path, &session, method, params.clone()).await;
+        let error = &asked["error"];
+        assert_eq!((&asked["id"], &error["code"]), (&json!(7), &json!(-32042)), "{asked}");
+        let data = &error["data"];
+        let elicitation = &data["elicitations"][0];
+        assert_eq!((&elicitation["mode"], &elicitation["url"]), (&json!("url"), &data["sign_in"]));
+        assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string());
+        assert_eq!(data["reason"], "credential_unavailable");
+        // Others get the refusal that everyone can read: no client of theirs knows that code.
+        for (version, capabilities) in [
+            ("2025-11-25", json!({"elicitation": {}})),
+            ("2025-11-25", json!({})),
+            ("2025-06-18", shows_urls.clone()),
+        ] {
+            let session = begin(path, version, capabilities).await;
+            let asked = ask(path, &session, method, params.clone()).await;
+            assert_eq!(asked["error"]["code"], 1013, "{version}: {asked}");
+            assert!(asked["error"]["data"]["sign_in"].is_string(), "{version}: {asked}");
+            assert!(asked["error"]["data"].get("elicitations").is_none());
+        }
+    }
+    // Without a session the code is never sent.
+    assert_eq!(accounts.call("ada").await["error"]["code"], 1013);
+    // The link works.
+    accounts.sign_in("ada", "ada-there").await;
+    until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
+}
+
+/// The cause that a sign-in is refused with, what the server says of itself, and what its authorization server says wrongly.
+type Lie = (&'static str, Value, Option<(&'static str, Value)>);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lies_about_its_authorization_is_refused_with_its_cause() {
+    let accounts = Accounts::open().await;
+    let (stage, issuer) = (&accounts.scene.stage, accounts.issuer.url());
+    let own = format!("http://{}/mcp", stage.upstream());
+    let metadata = |resource: &str, issuer: &str| json!({"resource": resource, "authorization_servers": [issuer]});
+    let mut ada = accounts.browser("ada").await;
+    let lies: [Lie; 10] = [
+        ("resource_mismatch", metadata("https://payroll.example/mcp", &issuer), None),
+        ("address_refused", metadata(&own, "https://10.0.0.1"), None),
+        ("bad_address", metadata(&own, "http://169.254.169.254"), None),
+        (
+            "metadata_issuer_mismatch",
+            metadata(&own, &issuer),
+            Some(("issuer", json!("https://honest.example"))),
+        ),
+        (
+            "no_pkce",
+            metadata(&own, &issuer),
+            Some(("code_challenge_methods_supported", json!(["plain"]))),
+        ),
+        (
+            "address_refused",
+            metadata(&own, &issuer),
+            Some(("registration_endpoint", json!("https://192.168.0.1/register"))),
+        ),
+        (
+            "bad_address",
+            metadata(&own, &issuer),
+            Some(("token_endpoint", json!("http://as.example/token"))),
+        ),
+        (
+            "bad_address",
+            metadata(&own, &issuer),
+            Some(("authorization_endpoint", json!("javascript:alert(1)"))),
+        ),
+        ("no_registration", metadata(&own, &issuer), Some(("registration_endpoint", Value::Null))),
+        ("unusable_answer", json!({"resource": 7}), None),
+    ];
+    for (index, (cause, described, lie)) in lies.into_iter().enumerate() {
+        accounts.describe(&described);
+        accounts.issuer.played.lock().unwrap().lies = lie.into_iter().collect();
+        let link = accounts.link("ada").await;
+        let answer = accounts.follow(&mut ada, &link).await;
+        assert_eq!(answer.status, 502, "{index} {cause}: {}", answer.body);
+        assert!(!answer.body.contains("http-equiv"), "nobody is sent anywhere: {}", answer.body);
+        let causes = accounts.causes();
+        assert!(causes.contains(&json!(cause)), "{index} {cause}: {causes:?} {}", answer.body);
+    }
+    assert!(accounts.has_reason("sign_in_upstream"));
+    assert!(accounts.issuer.played.lock().unwrap().forms.is_empty(), "no code was redeemed");
+    assert!(accounts.shown().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() {
+    let accounts = Accounts::open().await;
+    let stage = &accounts.scene.stage;
+    let begin = async |browser: &mut Browser| {
+        let link = accounts.link("ada").await;
+        goes_on(&accounts.follow(browser, &link).await.body)
+    };
+    let mut ada = accounts.browser("ada").await;
+    let mut eve = accounts.browser("eve").await;
+    // Injection: an attacker has the victim's browser end the attacker's sign-in, or the other way round.
+    let asked = begin(&mut ada).await;
+    let injected = eve.get(stage, &accounts.back(&asked, "eve-there", &[])).await;
+    assert_eq!(injected.status, 403, "{}", injected.body);
+    let asked = begin(&mut ada).await;
+    let nobody = Browser::default().get(stage, &accounts.back(&asked, "x", &[])).await;
+    assert_eq!(nobody.status, 400, "{}", nobody.body);
+    // Mix-up, a state of no sign-in, two answers in one, and a refusal.
+    for (changed, reason) in [
+        (("iss", "https://evil.example"), "oauth_issuer"),
+        (("iss", ""), "oauth_issuer"),
+        (("state", "0000"), "oauth_state"),
+        (("x=1&code", "other"), "sign_in_upstream"),
+        (("x=1&error", "access_denied"), "sign_in_upstream_denied"),
+    ] {
+        let asked = begin(&mut ada).await;
+        let answer = ada.get(stage, &accounts.back(&asked, "ada-there", &[changed])).await;
+        assert!((400..=502).contains(&answer.status), "{changed:?}: {}", answer.body);
+        assert!(
+            accounts.has_reason(reason),
+            "{changed:?}: {:?}",
+            accounts.scene.events("oauth.refused")
+        );
+        // What was refused is over: the right answer does not count any more either, but for a state that was not its own.
+        if changed.0 != "state" {
+            let late = ada.get(stage, &accounts.back(&asked, "ada-there", &[])).await;
+            assert_eq!(late.status, 400, "{changed:?}: {}", late.body);
+        }
+    }
+    assert!(accounts.issuer.played.lock().unwrap().forms.is_empty(), "no code was redeemed");
+    // Replay.
+    let asked = begin(&mut ada).await;
+    let back = accounts.back(&asked, "ada-there", &[]);
+    assert_eq!(ada.get(stage, &back).await.status, 200);
+    assert_eq!(ada.get(stage, &back).await.status, 400);
+    let played = accounts.issuer.played.lock().unwrap();
+    assert_eq!(played.forms.len(), 1);
+    assert!(played.forms[0]["code_verifier"].len() >= 43);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_ends_is_refreshed_once_for_many_calls_and_taken_back_with_its_person() {
+    let accounts = Accounts::open().await;
+    // Every token has ended when it arrives.
+    accounts.issuer.played.lock().unwrap().lifetime = Some(0);
+    let mut ada = accounts.sign_in("ada", "ada-there").await;
+    until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
+    // The next one lasts, and eight calls want it at one moment.
+    accounts.issuer.played.lock().unwrap().lifetime = Some(3_600);
+    let before = accounts.issuer.refreshes();
+    let calls = (0..8).map(|_| accounts.call("ada"));
+    for answer in futures_util::future::join_all(calls).await {
+        assert!(answer.get("result").is_some(), "{answer}");
+    }
+    assert_eq!(accounts.issuer.refreshes(), before + 1);
+    // A server that refuses the token all the same: refreshed once more.
+    let newest = accounts.issuer.played.lock().unwrap().issued.clone();
+    let newest = newest.iter().rfind(|token| token.starts_with("canary-access")).unwrap().clone();
+    let wanted = newest.rsplit_once('.').unwrap().0.to_owned();
+    let number: usize = newest.rsplit('.').next().unwrap().parse().unwrap();
+    accounts.scene.stage.script.lock().unwrap().accepts =
+        Some(vec![format!("{wanted}.{}", number + 1)]);
+    let answer = accounts.call("ada").await;
+    assert!(answer.get("result").is_some(), "{answer}");
+    accounts.scene.stage.script.lock().unwrap().accepts = Some(vec!["canary-access".into()]);
+    // The person ends it, and the tokens are revoked where they were issued.
+    let page = ada.get(&accounts.scene.stage, "/account").await;
+    let form = format!("csrf={}&server=reports", field(&page.body, "csrf"));
+    assert_eq!(ada.post(&accounts.scene.stage, "/account/sign-out", &form).await.status, 303);
+    accounts.link("ada").await;
+    assert_eq!(accounts.issuer.played.lock().unwrap().revoked.len(), 2);
+    let ended = accounts.scene.events("sign_in.ended");
+    assert_eq!(ended[0]["data"], json!({"reason": "person", "upstream": "revoked"}), "{ended:?}");
+    // An incident ends it for them.
+    accounts.sign_in("ada", "ada-there").await;
+    accounts.scene.revoke_principal("ada").await;
+    until("the tokens are revoked", async || {
+        accounts.issuer.played.lock().unwrap().revoked.len() == 4
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_ended_at_its_issuer_asks_the_person_again() {
+    let accounts = Accounts::open().await;
+    accounts.issuer.played.lock().unwrap().lifetime = Some(0);
+    accounts.sign_in("ada", "ada-there").await;
+    accounts.issuer.played.lock().unwrap().refreshable.clear();
+    until("the sign-in is asked for", async || {
+        accounts.call("ada").await["error"]["data"]["sign_in"].is_string()
+    })
+    .await;
+    let ended = accounts.scene.events("sign_in.ended");
+    assert_eq!(ended[0]["data"]["reason"], "grant_ended", "{ended:?}");
+}
+
+/// The gateway as a client of authorization servers that read metadata documents: it registers nowhere then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gateway_is_known_by_its_own_document_where_documents_are_read() {
+    let accounts = Accounts::open().await;
+    accounts.issuer.lie("client_id_metadata_document_supported", json!(true));
+    let mut ada = accounts.browser("ada").await;
+    let link = accounts.link("ada").await;
+    let asked = goes_on(&accounts.follow(&mut ada, &link).await.body);
+    let document = "https://mcp.example.com/oauth/client.json";
+    assert_eq!(parameter(&asked, "client_id").as_deref(), Some(document));
+    assert!(accounts.issuer.played.lock().unwrap().registered.is_empty());
+    let told = accounts.scene.stage.send("GET", "/oauth/client.json", &[], "").await.json();
+    assert_eq!(told["client_id"], document);
+    assert_eq!(told["redirect_uris"], json!(["https://mcp.example.com/oauth/callback/reports"]));
+}

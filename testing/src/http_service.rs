@@ -1,0 +1,160 @@
+//! A small HTTP service on loopback that a test plays: it keeps every request byte for byte, and answers what it is told to.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The largest request that is taken.
+const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+
+/// A request, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// All of its bytes.
+    pub raw: String,
+    pub method: String,
+    /// With the query.
+    pub path: String,
+    pub body: String,
+}
+
+/// What the service does with a request.
+#[derive(Debug, Clone)]
+pub enum HttpAnswer {
+    /// Status 200 and JSON.
+    Json(String),
+    /// A status without a body; 204 for what was taken.
+    Status(u16),
+    /// These bytes, as they are.
+    Raw(Vec<u8>),
+    /// Nothing, until the service is dropped.
+    Silence,
+}
+
+type Play = dyn Fn(&HttpRequest) -> HttpAnswer + Send + Sync;
+
+/// The service. It ends when it is dropped.
+#[derive(Debug)]
+pub struct HttpService {
+    port: u16,
+    requests: Arc<Mutex<Vec<HttpRequest>>>,
+    connections: Arc<Mutex<usize>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl HttpService {
+    pub fn start(play: impl Fn(&HttpRequest) -> HttpAnswer + Send + Sync + 'static) -> HttpService {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let service = HttpService {
+            port,
+            requests: Arc::default(),
+            connections: Arc::default(),
+            is_over: Arc::default(),
+        };
+        let (requests, connections) = (service.requests.clone(), service.connections.clone());
+        let (is_over, play): (_, Arc<Play>) = (service.is_over.clone(), Arc::new(play));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                *lock(&connections) += 1;
+                let (requests, play, is_over) = (requests.clone(), play.clone(), is_over.clone());
+                std::thread::spawn(move || serve(stream, &requests, play.as_ref(), &is_over));
+            }
+        });
+        service
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The requests so far, in the order in which they were read.
+    pub fn requests(&self) -> Vec<HttpRequest> {
+        lock(&self.requests).clone()
+    }
+
+    /// How many of them have a path that begins so.
+    pub fn count(&self, method: &str, path: &str) -> usize {
+        let requests = lock(&self.requests);
+        requests.iter().filter(|it| it.method == method && it.path.starts_with(path)).count()
+    }
+
+    /// How often something connected, whether or not it sent anything.
+    pub fn connections(&self) -> usize {
+        *lock(&self.connections)
+    }
+}
+
+impl Drop for HttpService {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(
+    mut stream: TcpStream,
+    requests: &Mutex<Vec<HttpRequest>>,
+    play: &Play,
+    is_over: &AtomicBool,
+) {
+    let Some(request) = read_request(&mut stream) else { return };
+    lock(requests).push(request.clone());
+    let bytes = match play(&request) {
+        HttpAnswer::Json(body) => format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes(),
+        HttpAnswer::Status(status) => {
+            format!("HTTP/1.1 {status} Status\r\ncontent-length: 0\r\n\r\n").into_bytes()
+        }
+        HttpAnswer::Raw(bytes) => bytes,
+        HttpAnswer::Silence => {
+            while !is_over.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            return;
+        }
+    };
+    let _ = stream.write_all(&bytes);
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<HttpRequest> {
+    let mut raw = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&raw).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+            });
+            if body.len() >= length.unwrap_or(0) {
+                let mut words = head.split(' ');
+                return Some(HttpRequest {
+                    method: words.next()?.to_owned(),
+                    path: words.next()?.to_owned(),
+                    body: body.to_owned(),
+                    raw: text.clone(),
+                });
+            }
+        }
+        let read = stream.read(&mut buffer).ok().filter(|read| *read > 0)?;
+        raw.extend_from_slice(&buffer[..read]);
+        if raw.len() > MAX_REQUEST_BYTES {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What an application says to its gate, one JSON object with one member a line. The vocabulary is closed.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The version of the protocol. Another one is refused before anything else of the line is read.
+pub const VERSION: u64 = 1;
+/// The oldest view that may be asked for, in seconds.
+const MAX_RELIST_AGE: u64 = 86_400;
+
+/// A line of the application.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Said<'l> {
+    /// The first line, and only the first.
+    #[serde(borrow)]
+    Open(&'l RawValue),
+    /// A message that the application's client wants to send to the server.
+    #[serde(borrow)]
+    Client(&'l RawValue),
+    /// A message that came from the server.
+    #[serde(borrow)]
+    Server(&'l RawValue),
+    /// Asks what waits for a decision.
+    Review(ReviewRequest),
+    /// Approves what waits, by its hash.
+    Approve(ApproveRequest),
+    /// The connection to the server is gone.
+    Lost(Nothing),
+}
+
+/// How a session begins.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Open {
+    pub version: u64,
+    /// The server's id, as it is typed after `--server`.
+    pub server: String,
+    /// How old the lists may be that a call is decided on, in seconds.
+    #[serde(default)]
+    pub relist_max_age: Option<u64>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewRequest {
+    pub id: u64,
+    /// Only what waits of this tool.
+    #[serde(default)]
+    pub tool: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApproveRequest {
+    pub id: u64,
+    /// Without it the hash alone names what is approved.
+    #[serde(default)]
+    pub tool: Option<String>,
+    pub hash: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// Why a line was not understood. It says nothing of what the line contained: that may be a call's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    #[error("a line is not one JSON object with one member of the protocol")]
+    NotOne,
+    #[error("a line is longer than a message may be")]
+    TooLong,
+    #[error("the input ended before the session was opened")]
+    Ended,
+    #[error("the first line has to be `open`, and no later one")]
+    OutOfPlace,
+    #[error("`open` has to name `version` and `server`, and `relistMaxAge` up to 86400 if at all")]
+    Open,
+    #[error("the application speaks version {0} of the protocol, this gate version {VERSION}")]
+    OtherVersion(u64),
+}
+
+impl BadLine {
+    /// What a program tells it by.
+    pub fn reason(self) -> &'static str {
+        match self {
+            BadLine::OtherVersion(_) => "other_version",
+            BadLine::NotOne
+            | BadLine::TooLong
+            | BadLine::Ended
+            | BadLine::OutOfPlace
+            | BadLine::Open => "bad_line",
+        }
+    }
+}
+
+impl<'l> Said<'l> {
+    pub fn read(line: &'l [u8]) -> Result<Said<'l>, BadLine> {
+        serde_json::from_slice(line).map_err(|_| BadLine::NotOne)
+    }
+}
+
+impl Open {
+    pub fn read(text: &RawValue) -> Result<Open, BadLine> {
+        /// A later version may have other members.
+        #[derive(Deserialize)]
+        struct AnyVersion {
+            version: u64,
+        }
+        let AnyVersion { version } = serde_json::from_str(text.get()).map_err(|_| BadLine::Open)?;
+        if version != VERSION {
+            return Err(BadLine::OtherVersion(version));
+        }
+        let open: Open = serde_json::from_str(text.get()).map_err(|_| BadLine::Open)?;
+        match open.relist_max_age {
+            Some(age) if age > MAX_RELIST_AGE => Err(BadLine::Open),
+            Some(_) | None => Ok(open),
+        }
+    }
+}

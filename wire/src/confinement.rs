@@ -1,0 +1,31 @@
+//! Starting a server confined. The crate that makes the launch decides how; here a launch only carries it,
+//! so that no way of starting a server can leave it out.
+
+use crate::process::Environment;
+use crate::upstream::StdioLaunch;
+use std::any::Any;
+use std::io;
+use std::process::Command;
+
+/// Watches over a confined server. Dropped, it ends the server and everything that it started.
+pub type Guard = Box<dyn Any + Send + Sync>;
+
+/// The confinement of a launch.
+pub trait Confinement: std::fmt::Debug + Send + Sync {
+    /// The command that starts this launch confined. Blocks, for long where a package has to be installed first.
+    fn confine(&self, launch: &StdioLaunch, environment: Environment) -> io::Result<ConfinedStart>;
+}
+
+/// How a confined server is started.
+pub struct ConfinedStart {
+    /// To be spawned once.
+    pub command: Command,
+    pub guard: Guard,
+}
+
+impl std::fmt::Debug for ConfinedStart {
+    /// Words of the command may be secrets.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ConfinedStart").finish_non_exhaustive()
+    }
+}
