@@ -378,14 +378,17 @@ fn one_check_at_a_time_serves_every_session_that_waits() {
     let (gate, go_on, begun) = gate();
     let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
     let hall = admitted_hall(2, Duration::ZERO, None, checker);
+    let mut greeting = 0;
     for session in 0..2 {
         go_on.send(()).unwrap();
         hall.greet(session);
+        greeting = begun();
         go_on.send(()).unwrap();
         let ok = hall.ask(session, 99, &call_of(session, 0));
         assert!(ok.get("result").is_some(), "{ok}");
     }
     let checks = begun();
+    assert_eq!((greeting, checks), (3, 4), "each greeting and each call is checked once");
     hall.send(0, 100, &call_of(0, 0));
     wait_until("the check", || begun() == checks + 1);
     hall.send(1, 100, &call_of(1, 0));
@@ -393,7 +396,7 @@ fn one_check_at_a_time_serves_every_session_that_waits() {
     go_on.send(()).unwrap();
     for session in 0..2 {
         let ok = hall.answer(session, 100);
-        assert!(ok.get("result").is_some(), "{ok}");
+        assert!(ok.get("result").is_some(), "{session}, {} checks: {ok}", begun());
     }
     // A check that the second call had begun by itself would run before this one.
     go_on.send(()).unwrap();
