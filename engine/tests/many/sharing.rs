@@ -7,24 +7,42 @@ use engine::admission::{Checker, Source, Subject, Terms};
 use engine::server::ServerSettings;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use testing::{wait_for, wait_until};
 
-/// Holds a check up, and counts how many were begun.
-struct Gate {
-    go_on: Receiver<()>,
-    begun: Arc<AtomicUsize>,
+/// Checks of the server's admission wait at it while it is closed. It counts the checks that reached it.
+#[derive(Clone, Default)]
+struct Barrier(Arc<(Mutex<BarrierState>, Condvar)>);
+
+#[derive(Default)]
+struct BarrierState {
+    is_closed: bool,
+    checks: usize,
 }
 
-/// A gate, what lets a check go on (or all of them, once it is dropped), and how many checks were begun.
-fn gate() -> (Gate, Sender<()>, impl Fn() -> usize) {
-    let (go_on, may_go_on) = channel();
-    let count = Arc::new(AtomicUsize::new(0));
-    let gate = Gate { go_on: may_go_on, begun: count.clone() };
-    (gate, go_on, move || count.load(Ordering::SeqCst))
+impl Barrier {
+    fn closed() -> Barrier {
+        let barrier = Barrier::default();
+        barrier.set_closed(true);
+        barrier
+    }
+
+    fn set_closed(&self, is_closed: bool) {
+        self.0.0.lock().expect("a lock").is_closed = is_closed;
+        self.0.1.notify_all();
+    }
+
+    fn checks(&self) -> usize {
+        self.0.0.lock().expect("a lock").checks
+    }
+
+    /// What a check does.
+    fn pass(&self) {
+        let mut state = self.0.0.lock().expect("a lock");
+        state.checks += 1;
+        drop(self.0.1.wait_while(state, |state| state.is_closed).expect("a lock"));
+    }
 }
 
 const FILE: &[u8] = b"the program";
@@ -228,15 +246,12 @@ fn in_band() -> Value {
     json!({"mcp-attestation": document})
 }
 
-/// A check waits for a message of the gate, if there is one, before it looks at the program.
-fn checker(flavor: Flavor, source: Source, gate: Option<Gate>) -> Checker {
+/// A check passes the barrier, if there is one, before it looks at the program.
+fn checker(flavor: Flavor, source: Source, barrier: Option<Barrier>) -> Checker {
     let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
     let terms = Terms::new(root(), scheme, "internal".to_owned(), flavor).expect("terms");
     let program = Box::new(move || {
-        if let Some(Gate { go_on, begun }) = &gate {
-            begun.fetch_add(1, Ordering::SeqCst);
-            let _ = go_on.recv();
-        }
+        barrier.iter().for_each(Barrier::pass);
         Program { file: vec![Digest::sha256(FILE)], ..Program::default() }
     });
     let bindings = vec![Binding::File(Digest::sha256(FILE))];
@@ -291,17 +306,17 @@ fn a_call_is_not_recorded_as_admitted_by_the_document_of_another_connection() {
 /// Two clients greet at once; the second answer comes while the check for the first runs.
 #[test]
 fn a_greeting_answered_during_a_check_of_another_session_reaches_its_client() {
-    let (gate, go_on, begun) = gate();
-    let checker = checker(Flavor::Open, Source::InBand, Some(gate));
+    let barrier = Barrier::closed();
+    let checker = checker(Flavor::Open, Source::InBand, Some(barrier.clone()));
     let hall = admitted_hall(2, Duration::from_secs(60), None, checker);
     let desk = &hall.servers[0];
     (0..2).for_each(|session| desk.show_experimental(session, in_band()));
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     hall.request(0, 1, "initialize", &params);
-    wait_until("the check", || begun() == 1);
+    wait_until("the check", || barrier.checks() == 1);
     hall.request(1, 1, "initialize", &params);
     wait_until("the second greeting", || desk.greeted() == 2);
-    drop(go_on);
+    barrier.set_closed(false);
     hall.answer(0, 1);
     hall.answer(1, 1);
 }
@@ -312,27 +327,31 @@ fn a_session_whose_call_timed_out_during_a_check_has_its_next_call_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("document.json");
     std::fs::write(&path, document()).expect("a file");
-    let (gate, go_on, begun) = gate();
-    let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
+    let barrier = Barrier::default();
+    let checker = checker(Flavor::Enclaved, Source::File(path), Some(barrier.clone()));
     let hall = admitted_hall(2, Duration::ZERO, Some(Duration::from_millis(2_500)), checker);
     let desk = &hall.servers[0];
     for session in 0..2 {
-        go_on.send(()).unwrap();
         hall.greet(session);
-        go_on.send(()).unwrap();
         let ok = hall.ask(session, 99, &call_of(session, 0));
         assert!(ok.get("result").is_some(), "{ok}");
     }
-    let (before, checks) = (desk.calls(), begun());
+    barrier.set_closed(true);
+    let (before, checks) = (desk.calls(), barrier.checks());
     hall.send(0, 100, &call_of(0, 0));
-    wait_until("the check", || begun() == checks + 1);
+    wait_until("the check", || barrier.checks() == checks + 1);
     hall.send(1, 100, &call_of(1, 0));
     let late = hall.answer(1, 100);
     assert_eq!(late["error"]["data"]["reason"], "timeout", "{late}");
     let first = hall.answer(0, 100);
-    assert_eq!(first["error"]["data"]["reason"], "timeout", "{checks} {} {first}", begun());
+    assert_eq!(
+        first["error"]["data"]["reason"],
+        "timeout",
+        "{checks} {} {first}",
+        barrier.checks()
+    );
     // From now on no check waits.
-    drop(go_on);
+    barrier.set_closed(false);
     let ok = hall.ask(0, 101, &call_of(0, 0));
     assert!(ok.get("result").is_some(), "{ok}");
     let until = Instant::now() + Duration::from_secs(10);
@@ -375,51 +394,46 @@ fn one_check_at_a_time_serves_every_session_that_waits() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("document.json");
     std::fs::write(&path, document()).expect("a file");
-    let (gate, go_on, begun) = gate();
-    let checker = checker(Flavor::Enclaved, Source::File(path), Some(gate));
+    let barrier = Barrier::default();
+    let checker = checker(Flavor::Enclaved, Source::File(path), Some(barrier.clone()));
     let hall = admitted_hall(2, Duration::ZERO, None, checker);
-    let mut greeting = 0;
     for session in 0..2 {
-        go_on.send(()).unwrap();
         hall.greet(session);
-        greeting = begun();
-        go_on.send(()).unwrap();
         let ok = hall.ask(session, 99, &call_of(session, 0));
         assert!(ok.get("result").is_some(), "{ok}");
     }
-    let checks = begun();
-    assert_eq!((greeting, checks), (3, 4), "each greeting and each call is checked once");
+    barrier.set_closed(true);
+    let checks = barrier.checks();
     hall.send(0, 100, &call_of(0, 0));
-    wait_until("the check", || begun() == checks + 1);
+    wait_until("the check", || barrier.checks() == checks + 1);
     hall.send(1, 100, &call_of(1, 0));
     // The driver hears of the second call before it hears of the end of this check.
-    go_on.send(()).unwrap();
+    barrier.set_closed(false);
     for session in 0..2 {
         let ok = hall.answer(session, 100);
-        assert!(ok.get("result").is_some(), "{session}, {} checks: {ok}", begun());
+        assert!(ok.get("result").is_some(), "{ok}");
     }
     // A check that the second call had begun by itself would run before this one.
-    go_on.send(()).unwrap();
     let ok = hall.ask(0, 101, &call_of(0, 0));
     assert!(ok.get("result").is_some(), "{ok}");
-    assert_eq!(begun(), checks + 2);
+    assert_eq!(barrier.checks(), checks + 2);
 }
 
 /// The server answers a second handshake, without a document, while the check of the first one runs.
 #[test]
 fn a_check_does_not_count_for_a_handshake_that_came_while_it_ran() {
-    let (gate, go_on, begun) = gate();
-    let checker = checker(Flavor::Open, Source::InBand, Some(gate));
+    let barrier = Barrier::closed();
+    let checker = checker(Flavor::Open, Source::InBand, Some(barrier.clone()));
     let hall = admitted_hall(1, Duration::from_secs(60), None, checker);
     let desk = &hall.servers[0];
     desk.show_experimental(0, in_band());
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     hall.request(0, 1, "initialize", &params);
-    wait_until("the check", || begun() == 1);
+    wait_until("the check", || barrier.checks() == 1);
     desk.show_experimental(0, json!({}));
     hall.request(0, 2, "initialize", &params);
     wait_until("the second handshake", || desk.greeted() == 2);
-    drop(go_on);
+    barrier.set_closed(false);
     hall.answer(0, 1);
     hall.answer(0, 2);
     hall.say(0, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
