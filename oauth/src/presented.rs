@@ -46,25 +46,26 @@ impl fmt::Debug for Prover {
 }
 
 impl Prove for Prover {
-    fn prove(&self, method: &Method, url: &str) -> Option<HeaderValue> {
-        let nonce = self.nonce.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    fn nonce(&self) -> Option<String> {
+        self.nonce.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn prove(&self, method: &Method, url: &str, nonce: Option<&str>) -> Option<HeaderValue> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
         let proven = Proven {
             method: method.as_str(),
             url,
             now_seconds: i64::try_from(now.as_secs()).ok()?,
             id: random().ok()?,
-            nonce: nonce.as_deref(),
+            nonce,
             token: Some(&self.token),
         };
         HeaderValue::from_str(&self.key.prove(proven).ok()?).ok()
     }
 
-    fn take_nonce(&self, nonce: &HeaderValue) -> bool {
-        let Some(nonce) = dpop::nonce(nonce.as_bytes()) else { return false };
-        let mut known = self.nonce.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = known.as_ref() != Some(&nonce);
-        *known = Some(nonce);
-        is_new
+    fn take_nonce(&self, nonce: &HeaderValue) -> Option<String> {
+        let nonce = dpop::nonce(nonce.as_bytes())?;
+        *self.nonce.lock().unwrap_or_else(PoisonError::into_inner) = Some(nonce.clone());
+        Some(nonce)
     }
 }

@@ -47,11 +47,14 @@ impl fmt::Debug for Credential {
 
 /// Makes the `DPoP` header of a request.
 pub trait Prove: Send + Sync + fmt::Debug {
-    /// The proof for a request; `None` if none can be made, and then the server refuses it.
-    fn prove(&self, method: &Method, url: &str) -> Option<HeaderValue>;
+    /// The nonce that the server wants in the next proof, if it has named one.
+    fn nonce(&self) -> Option<String>;
 
-    /// Takes the nonce that the server wants in proofs. Returns whether it changed.
-    fn take_nonce(&self, nonce: &HeaderValue) -> bool;
+    /// The proof for a request; `None` if none can be made, and then the server refuses it.
+    fn prove(&self, method: &Method, url: &str, nonce: Option<&str>) -> Option<HeaderValue>;
+
+    /// Takes the nonce that the server wants in proofs from now on. Returns it, or `None` if it cannot be sent back.
+    fn take_nonce(&self, nonce: &HeaderValue) -> Option<String>;
 }
 
 /// Why a request has nothing to show. The words are for the person whose request it is: what happened, and what to type.

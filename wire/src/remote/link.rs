@@ -266,16 +266,19 @@ impl Link {
         request.headers_mut().insert(credential.name().clone(), credential.value().clone());
         let Some(prover) = credential.prover() else { return self.send_once(request).await };
         let mut again = Some(request.clone());
+        let mut nonce = prover.nonce();
         loop {
-            if let Some(proof) = prover.prove(request.method(), &self.url) {
+            if let Some(proof) = prover.prove(request.method(), &self.url, nonce.as_deref()) {
                 request.headers_mut().insert(DPOP, proof);
             }
             let (live, response) = self.send_once(request).await?;
-            let nonce = response.headers().get(DPOP_NONCE);
-            let is_new = nonce.is_some_and(|nonce| prover.take_nonce(nonce));
+            let told = response.headers().get(DPOP_NONCE);
+            let told = told.and_then(|told| prover.take_nonce(told));
+            // Compared with the nonce of this proof: another request may have taken up the server's nonce meanwhile.
+            let is_new = told.is_some() && told != nonce;
             match again.take() {
                 Some(unproven) if is_new && response.status() == StatusCode::UNAUTHORIZED => {
-                    request = unproven;
+                    (request, nonce) = (unproven, told);
                 }
                 _ => return Ok((live, response)),
             }

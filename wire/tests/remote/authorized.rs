@@ -1,7 +1,7 @@
 //! What requests show a server, and what is sent again where the server refuses that.
 
 use crate::client::{Client, Heard, endpoint, limits};
-use crate::server::{Seen, Server, Step, json, respond, result};
+use crate::server::{Gate, Seen, Server, Step, json, respond, result};
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,17 +130,22 @@ fn a_403_counts_only_with_a_challenge_and_may_stand() {
 
 /// Proves with the nonce that it knows.
 #[derive(Debug, Default)]
-struct Nonce(Mutex<Option<HeaderValue>>);
+struct Nonce(Mutex<Option<String>>);
 
 impl Prove for Nonce {
-    fn prove(&self, method: &Method, url: &str) -> Option<HeaderValue> {
-        let nonce = self.0.lock().unwrap().clone();
-        let nonce = nonce.as_ref().map_or("none", |nonce| nonce.to_str().unwrap());
-        HeaderValue::from_str(&format!("{method} {} {nonce}", url.rsplit('/').next()?)).ok()
+    fn nonce(&self) -> Option<String> {
+        self.0.lock().unwrap().clone()
     }
 
-    fn take_nonce(&self, nonce: &HeaderValue) -> bool {
-        self.0.lock().unwrap().replace(nonce.clone()).as_ref() != Some(nonce)
+    fn prove(&self, method: &Method, url: &str, nonce: Option<&str>) -> Option<HeaderValue> {
+        let (path, nonce) = (url.rsplit('/').next()?, nonce.unwrap_or("none"));
+        HeaderValue::from_str(&format!("{method} {path} {nonce}")).ok()
+    }
+
+    fn take_nonce(&self, nonce: &HeaderValue) -> Option<String> {
+        let nonce = nonce.to_str().unwrap().to_owned();
+        *self.0.lock().unwrap() = Some(nonce.clone());
+        Some(nonce)
     }
 }
 
@@ -182,4 +187,34 @@ fn a_proof_is_made_again_with_the_nonce_of_the_server_and_only_once() {
         assert_eq!(proofs.len(), count, "{proofs:?}");
         assert_eq!(proofs, ["POST mcp none", "POST mcp n1"]);
     }
+}
+
+/// Two requests whose proofs were made before either was answered: the nonce that one of them takes up is new to the other too.
+#[test]
+fn each_of_several_requests_at_once_is_proven_again_with_the_nonce() {
+    let both = Gate::new();
+    let held = both.clone();
+    let server = Server::start(move |seen| match seen.header("dpop") {
+        Some("POST mcp n1") => json(&result(seen, "{}")),
+        _ => {
+            let mut steps = respond("401 Unauthorized", "dpop-nonce: n1\r\n", "");
+            steps.insert(0, Step::Wait(held.clone()));
+            steps
+        }
+    });
+    let value = HeaderValue::from_static("DPoP token");
+    let credential = Credential::new(AUTHORIZATION, value).proven_by(Arc::<Nonce>::default());
+    let authorizer: Arc<dyn Authorizer> = Arc::new(Proving(Arc::new(credential)));
+    let endpoint = HttpEndpoint { authorizer: Some(authorizer), ..endpoint(&server.url()) };
+    let client = Client::with(endpoint, limits());
+    client.ask(1, "a");
+    client.ask(2, "a");
+    server.wait_for(|seen| seen.header("dpop") == Some("POST mcp none"), 2);
+    both.open();
+    for _ in 0..2 {
+        let heard = client.hear();
+        assert!(matches!(heard, Heard::Message(_)), "{heard:?}");
+    }
+    client.finish();
+    assert_eq!(server.seen().len(), 4);
 }
