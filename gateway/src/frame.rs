@@ -51,6 +51,27 @@ impl<'a> Edits<'a> {
         self.edits.push((start + 1, 0, text));
     }
 
+    /// Takes members out of an object that is a part of the message. It comes after every insertion into that object.
+    pub(crate) fn remove(&mut self, object: &[u8], names: &[&str]) {
+        let Some(start) = offset(self.whole, object) else { return };
+        let (mut from, mut has_kept) = (start + 1, false);
+        for (name, value) in members(object) {
+            let Some(end) = offset(self.whole, value).map(|at| at + value.len()) else { return };
+            let rest = self.whole.get(end..).unwrap_or_default();
+            // Without a member before it, the comma that goes with a member is the one behind it.
+            let comma = rest.iter().position(|byte| !byte.is_ascii_whitespace());
+            let comma = comma.filter(|at| !has_kept && rest.get(*at) == Some(&b','));
+            let is_removed = names.contains(&&*name);
+            if is_removed {
+                let until = comma.map_or(end, |at| end + at + 1);
+                self.edits.push((from, until - from, Vec::new()));
+                from = until;
+            } else {
+                (from, has_kept) = (end, true);
+            }
+        }
+    }
+
     /// The message with all replacements.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.edits.sort_by_key(|(start, ..)| *start);
@@ -110,6 +131,34 @@ mod tests {
         let mut edits = Edits::of(whole);
         edits.insert(member(whole, "params").unwrap(), "a", b"1");
         assert_eq!(edits.finish(), br#"{"params":{"a":1 }}"#);
+    }
+
+    #[test]
+    fn members_are_taken_out_with_their_commas() {
+        let check = |object: &str, expected: &str| {
+            let whole = format!(r#"{{"id":1,"params":{object}}}"#).into_bytes();
+            let params = member(&whole, "params").unwrap();
+            let mut edits = Edits::of(&whole);
+            edits.remove(params, &["x", "y"]);
+            let expected = format!(r#"{{"id":1,"params":{expected}}}"#);
+            assert_eq!(String::from_utf8(edits.finish()).unwrap(), expected, "{object}");
+        };
+        check(r#"{"x":1}"#, "{}");
+        check(r#"{"x":1,"y":{"x":2}}"#, "{}");
+        check(r#"{"a":1,"x":2}"#, r#"{"a":1}"#);
+        check(r#"{"x":1, "a":1 ,"y":2, "b":3}"#, r#"{ "a":1, "b":3}"#);
+        check(r#"{"x":1,"y":2,"a":{"x":1}}"#, r#"{"a":{"x":1}}"#);
+        check(r#"{"a":1,"\u0078":2,"x":3,"b":4}"#, r#"{"a":1,"b":4}"#);
+        check(r#"{"a":1}"#, r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn an_insertion_before_a_removal_stays() {
+        let whole = br#"{"x":1,"a":2}"#;
+        let mut edits = Edits::of(whole);
+        edits.insert(whole, "b", b"3");
+        edits.remove(whole, &["x"]);
+        assert_eq!(edits.finish(), br#"{"b":3,"a":2}"#);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod carry;
 mod credentials;
 pub(crate) mod forward;
+mod given_state;
 mod handshake;
 mod lists;
 mod resume;
@@ -23,7 +24,7 @@ use crate::sessions::{PrincipalId, SessionTicket};
 use crate::traces::CallSpan;
 use bytes::Bytes;
 use contract::surface::ListKind;
-use engine::call::{Call, Method, Subject};
+use engine::call::{Call, Method, Subject, Target};
 use engine::credentials::Inbound;
 use engine::decide::{Denial, Ruling};
 use engine::principal::Principal;
@@ -99,6 +100,15 @@ impl Visit {
     /// A request of this visit, as the engine sees it.
     pub(crate) fn call<'a>(&self, asked: Asked<'a>) -> Call<'a> {
         Call { session: self.session.as_ref().map(|session| session.number), ..asked.call() }
+    }
+
+    /// The same under the server's own name for the tool or prompt.
+    pub(crate) fn call_of<'a>(&self, asked: Asked<'a>, name: Option<&'a str>) -> Call<'a> {
+        let mut call = self.call(asked);
+        if let (Some(target), Some(name)) = (&mut call.target, name) {
+            *target = Target { key: name, ..*target };
+        }
+        call
     }
 
     /// Whether a message of a server that comes before the answer is for the client: it has to take a stream, and in the
@@ -279,6 +289,9 @@ impl Node {
             }
             ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _)
             | ("resources/subscribe" | "resources/unsubscribe", Era::Sessions) => {
+                if asked.params().is_some_and(|params| params.request_state.is_some()) {
+                    Box::pin(self.await_sign_in(&visit, asked, &catalog)).await;
+                }
                 // A server that was never observed has nothing that could be called yet. Boxed, like all that is rare: it
                 // must not make the future of every call larger.
                 let seen = match catalog.has_unseen {

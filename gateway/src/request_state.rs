@@ -49,27 +49,53 @@ impl StateBinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotOurState;
 
+/// What a client gave back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum GivenState {
+    /// The server's own state, as raw JSON.
+    Servers(Vec<u8>),
+    /// The gateway asked for a sign-in before the request can be made. No server knows of it.
+    SignIn,
+}
+
 /// The result of a server with its state sealed; `None` if it has none.
 pub(crate) fn seal(sealer: &Sealer, binding: &StateBinding, result: &[u8]) -> Option<Vec<u8>> {
     let state = member(result, "requestState")?;
-    let expires = now() + LIFETIME.as_secs();
-    let content = [&expires.to_be_bytes(), binding.0.as_slice(), state].concat();
-    let sealed = sealer.seal(Purpose::RequestState, &content).ok()?;
+    let sealed = sealed(sealer, Purpose::RequestState, binding, state)?;
     let mut edits = Edits::of(result);
     edits.replace(state, quoted(&sealed));
     Some(edits.finish())
 }
 
-/// The server's own state, as raw JSON, from what a client gave back. One that was given before its caller was revoked does
-/// not count.
+/// The state of a request that waits for its caller to sign in to the server.
+pub(crate) fn seal_sign_in(sealer: &Sealer, binding: &StateBinding) -> Option<String> {
+    sealed(sealer, Purpose::SignInState, binding, b"")
+}
+
+fn sealed(
+    sealer: &Sealer,
+    purpose: Purpose,
+    binding: &StateBinding,
+    state: &[u8],
+) -> Option<String> {
+    let expires = now() + LIFETIME.as_secs();
+    let content = [&expires.to_be_bytes(), binding.0.as_slice(), state].concat();
+    sealer.seal(purpose, &content).ok()
+}
+
+/// Opens what a client gave back. A state that was given before its caller was revoked does not count.
 pub(crate) fn open(
     sealer: &Sealer,
     binding: &StateBinding,
     given: &[u8],
     revoked: Option<Timestamp>,
-) -> Result<Vec<u8>, NotOurState> {
+) -> Result<GivenState, NotOurState> {
     let text: String = serde_json::from_slice(given).map_err(|_| NotOurState)?;
-    let content = sealer.open(Purpose::RequestState, &text).ok_or(NotOurState)?;
+    let opened = |purpose: Purpose| sealer.open(purpose, &text);
+    let (content, is_servers) = match opened(Purpose::RequestState) {
+        Some(content) => (content, true),
+        None => (opened(Purpose::SignInState).ok_or(NotOurState)?, false),
+    };
     let (expires, rest) = content.split_first_chunk::<8>().ok_or(NotOurState)?;
     let (bound, state) = rest.split_at_checked(32).ok_or(NotOurState)?;
     let expires = u64::from_be_bytes(*expires);
@@ -78,7 +104,7 @@ pub(crate) fn open(
     if bound != binding.0 || expires <= now() || is_revoked {
         return Err(NotOurState);
     }
-    Ok(state.to_vec())
+    Ok(if is_servers { GivenState::Servers(state.to_vec()) } else { GivenState::SignIn })
 }
 
 fn now() -> u64 {
@@ -102,7 +128,10 @@ mod tests {
         let sealed = seal(&sealer, &given, result).unwrap();
         let state = member(&sealed, "requestState").unwrap();
         assert!(!sealed.windows(6).any(|part| part == b"secret"));
-        assert_eq!(open(&sealer, &given, state, None).unwrap(), br#""secret""#);
+        let servers = GivenState::Servers(br#""secret""#.to_vec());
+        assert_eq!(open(&sealer, &given, state, None), Ok(servers));
+        let own = quoted(&seal_sign_in(&sealer, &given).unwrap());
+        assert_eq!(open(&sealer, &given, &own, None), Ok(GivenState::SignIn));
         let reordered = binding(1, "tools/call", "a", r#"{"y":2, "x":1}"#);
         assert!(open(&sealer, &reordered, state, None).is_ok());
         for other in [
@@ -112,11 +141,14 @@ mod tests {
             binding(1, "tools/call", "a", r#"{"x":2,"y":2}"#),
         ] {
             assert_eq!(open(&sealer, &other, state, None), Err(NotOurState));
+            assert_eq!(open(&sealer, &other, &own, None), Err(NotOurState));
         }
         assert_eq!(open(&sealer, &given, br#""forged""#, None), Err(NotOurState));
         let earlier = Timestamp(engine::recorder::now().0 - 10_000);
         assert!(open(&sealer, &given, state, Some(earlier)).is_ok());
         let revoked = open(&sealer, &given, state, Some(engine::recorder::now()));
+        assert_eq!(revoked, Err(NotOurState), "its caller was revoked since");
+        let revoked = open(&sealer, &given, &own, Some(engine::recorder::now()));
         assert_eq!(revoked, Err(NotOurState), "its caller was revoked since");
         assert_eq!(seal(&sealer, &given, b"{}"), None);
     }

@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     Session,
     /// What a client of the stateless era gives back with its next try.
     RequestState,
+    /// The same, where it is the gateway that waits for the caller to sign in to a server.
+    SignInState,
     Task,
     /// The place in a stream behind which a client goes on.
     Event,
@@ -39,6 +41,7 @@ impl Purpose {
         match self {
             Purpose::Session => b"holdpoint session 2",
             Purpose::RequestState => b"holdpoint request state 1",
+            Purpose::SignInState => b"holdpoint sign-in state 1",
             Purpose::Task => b"holdpoint task 1",
             Purpose::Event => b"holdpoint event 1",
             Purpose::Approval => b"holdpoint approval 1",

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use grants::PersonGrants;
-pub(crate) use link::as_elicitation;
+pub(crate) use link::{INPUT_REQUEST, as_elicitation, as_input_required, shows_urls};
 pub(crate) use records::SignIns;
 pub(crate) use refused::REFUSED_EVENT;
 

@@ -50,3 +50,20 @@ fn without_a_way_to_prove_an_identity_the_requirement_is_not_met() {
     let checked = bench.run(["gateway", "--check", "--config", "gateway.toml"]).exits(0);
     checked.says("2 authentication and transport: not met");
 }
+
+#[test]
+fn servers_that_people_sign_in_to_are_named() {
+    let bench = Bench::new();
+    bench.file("client", "gateway:secret");
+    let file = "[[auth.issuer]]\nissuer = \"http://127.0.0.1:9\"\naudience = \"a\"\njwks_uri = \"http://127.0.0.1:9/jwks\"\nclient = \"file:client\"\n\
+        [[server]]\nid = \"notes\"\nurl = \"http://127.0.0.1:9/mcp\"\ncredentials = { mode = \"user\" }\n";
+    bench.file("gateway.toml", file);
+    bench
+        .run(["gateway", "--check", "--config", "gateway.toml"])
+        .exits(0)
+        .says("5 no token passthrough: met")
+        .says("each person signs in to `notes` with an account of their own");
+    bench.file("gateway.toml", &file.replace("credentials = { mode = \"user\" }\n", ""));
+    let without = bench.run(["gateway", "--check", "--config", "gateway.toml"]).exits(0);
+    without.says("a call with one in it is refused)");
+}

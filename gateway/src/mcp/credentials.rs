@@ -4,12 +4,13 @@
 //! It comes behind authorization and before the engine's session: the session's greeting, and the lists that the call is
 //! judged by, need the credential already.
 
+use super::given_state::RequestBinding;
 use super::{Asked, Visit};
 use crate::node::Node;
 use crate::presented::Presented;
 use crate::reply::{self, Reply};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
-use crate::sign_in::as_elicitation;
+use crate::sign_in::{as_elicitation, as_input_required};
 use engine::credentials::Unavailable;
 use engine::decide::Denial;
 use engine::reason::ReasonCode;
@@ -28,6 +29,7 @@ impl Node {
         asked: Asked<'_>,
         server: &Arc<GatewayServer>,
         unlinked: &Unlinked<'_>,
+        bound: Option<&RequestBinding>,
     ) -> Result<Option<Presented>, Box<Reply>> {
         // INVARIANT: all that a caller can have an influence on in what is sent is looked at. The URL and other headers are
         // the operator's; headers that arguments are copied into have what the message has.
@@ -49,8 +51,8 @@ impl Node {
                 match Box::pin(server.broker.obtain(&visit.inbound)).await {
                     Ok(Some(credential)) => credential,
                     Ok(None) => return Ok(None),
-                    Err(unavailable) => {
-                        return Err(self.refuse_unavailable(visit, server, unlinked, &unavailable));
+                    Err(why) => {
+                        return Err(self.refuse_unavailable(visit, server, unlinked, &why, bound));
                     }
                 }
             }
@@ -62,12 +64,15 @@ impl Node {
         Ok(Some(Presented { server, inbound, credential }))
     }
 
+    /// Refuses a call for which there is nothing to show the server. If the caller has to sign in, the answer says where; with
+    /// `bound`, which the retry comes back with, it may be a question to the client instead of an error.
     pub(super) fn refuse_unavailable(
         &self,
         visit: &Visit,
         server: &GatewayServer,
         unlinked: &Unlinked<'_>,
         why: &Unavailable,
+        bound: Option<&RequestBinding>,
     ) -> Box<Reply> {
         let is_asked = matches!(why, Unavailable::SignInNeeded);
         if !why.needs_person() {
@@ -87,7 +92,11 @@ impl Node {
         };
         let denial = Denial { sign_in: Some(link.as_str().into()), ..denial };
         let refusal = server.engine.deny_unlinked(unlinked, denial);
-        answer(as_elicitation(refusal, visit, server.id().as_str(), &link))
+        let id = server.id().as_str();
+        answer(match bound.and_then(|bound| bound.sign_in_state(visit, &self.shared.sealer)) {
+            Some(state) => as_input_required(refusal, id, &link, &state),
+            None => as_elicitation(refusal, visit, id, &link),
+        })
     }
 
     /// The caller's link to a server. If the server refuses the greeting's credential, that is renewed once.

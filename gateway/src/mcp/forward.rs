@@ -1,6 +1,7 @@
 //! Requests that go on to a server.
 
 use super::carry::Showing;
+use super::given_state::RequestBinding;
 use super::rewrite::{Own, rewritten};
 use super::rounds::Rounds;
 use super::tasks::{TaskPart, asks_for_task, may_make_task};
@@ -13,7 +14,7 @@ use crate::link::{Ending, LinkRequest, Surroundings};
 use crate::node::Node;
 use crate::presented::Presented;
 use crate::reply::{self, Reply};
-use crate::request_state::{self, StateBinding};
+use crate::request_state::{GivenState, NotOurState};
 use crate::server::{GatewayServer, LinkError, LinkKey, ReadyLink};
 use crate::task_id::{MAX_TASK_ARGUMENTS_BYTES, TaskTicket};
 use crate::task_names::{TASKS_EXTENSION, related_task_in};
@@ -43,10 +44,10 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 const PROGRESS_TOKEN: &str = "progressToken";
 
 /// Where a request goes, and what it is called there.
-struct Destination<'c> {
-    known: &'c CatalogServer,
+pub(super) struct Destination<'c> {
+    pub(super) known: &'c CatalogServer,
     /// The server's own name for the tool or prompt.
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// What a method that is gated by no entry is about.
     subject: Option<EntryId>,
 }
@@ -69,22 +70,12 @@ impl<'a> Onward<'a> {
     }
 }
 
-/// What the stateless era binds a request to.
-struct CheckedState {
-    /// What the answer's `requestState` is bound to.
-    binding: Option<StateBinding>,
-    /// The server's own state that the request came with, as raw JSON.
-    state: Option<Vec<u8>>,
-}
-
 /// What a request takes along on its link.
 struct Luggage {
     key: LinkKey,
     slot: CallSlot,
     presented: Option<Presented>,
-    binding: Option<StateBinding>,
-    /// The server's own `requestState`, as raw JSON.
-    state: Option<Vec<u8>>,
+    bound: RequestBinding,
 }
 
 impl Node {
@@ -114,10 +105,7 @@ impl Node {
                 &unobserved
             }
         };
-        let mut call = visit.call(asked);
-        if let (Some(target), Some(name)) = (&mut call.target, &name) {
-            *target = Target { key: name, ..*target };
-        }
+        let mut call = visit.call_of(asked, name.as_deref());
         if let Some(EntryId { entry_type, key }) = &subject {
             call.subject = Subject::Entry(Target { entry_type: *entry_type, key });
         }
@@ -162,12 +150,13 @@ impl Node {
                 return Err(Box::new(answered));
             }
         }
-        self.sign_in_first(visit, onward).await?;
+        let bound = self.bind(visit, asked, server, &unlinked.call);
+        self.sign_in_first(visit, onward, bound.as_ref()).await?;
         let key = self.link_key(visit, server);
         let open = server.open_link_of(&key);
-        let CheckedState { binding, state } = self.check_unsent(visit, onward, open.is_some())?;
+        let bound = self.check_unsent(visit, onward, open.is_some(), bound)?;
         let slot = self.call_slot(visit, server, unlinked)?;
-        let mut presented = self.present(visit, asked, server, unlinked).await?;
+        let mut presented = self.present(visit, asked, server, unlinked, Some(&bound)).await?;
         let ready = match open {
             Some(ready) => ready,
             // Boxed: what is rare must not make the future of every call larger.
@@ -182,22 +171,35 @@ impl Node {
             let answer = Box::pin(self.answer_subscribe(visit.clone(), asked, server, key));
             return Err(Box::new(answer.await));
         }
-        let luggage = Luggage { key, slot, presented, binding, state };
+        let luggage = Luggage { key, slot, presented, bound };
         self.dispatch_on(visit, onward, &ready, luggage)
     }
 
     /// Refuses a call to a server whose tools are not known yet, because each caller has to sign in to it first. No policy can name its
     /// tools before that.
-    async fn sign_in_first(&self, visit: &Visit, onward: Onward<'_>) -> Result<(), Box<Reply>> {
+    async fn sign_in_first(
+        &self,
+        visit: &Visit,
+        onward: Onward<'_>,
+        bound: Result<&RequestBinding, &NotOurState>,
+    ) -> Result<(), Box<Reply>> {
         let server = onward.server();
         let is_unseen = onward.known.situation.is_none() && server.broker.is_per_person();
         if !is_unseen || !self.shared.authorizer.could_use(&visit.caller, server.id()) {
             return Ok(());
         }
+        let Ok(bound) = bound else { return Err(self.refuse_state(visit, onward.asked)) };
         match Box::pin(server.broker.obtain(&visit.inbound)).await {
             Ok(_) => Ok(()),
-            Err(why) => Err(self.refuse_unavailable(visit, server, onward.unlinked, &why)),
+            Err(why) => {
+                Err(self.refuse_unavailable(visit, server, onward.unlinked, &why, Some(bound)))
+            }
         }
+    }
+
+    fn refuse_state(&self, visit: &Visit, asked: Asked<'_>) -> Box<Reply> {
+        let words = "`requestState` was not given for this request, or too long ago";
+        Box::new(self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, words))
     }
 
     /// Checks what has to be right before a link is opened or used.
@@ -206,42 +208,24 @@ impl Node {
         visit: &Visit,
         Onward { asked, known, unlinked, .. }: Onward<'_>,
         has_link: bool,
-    ) -> Result<CheckedState, Box<Reply>> {
+        bound: Result<RequestBinding, NotOurState>,
+    ) -> Result<RequestBinding, Box<Reply>> {
         let server = &known.server;
-        let given = asked.params().and_then(|params| params.request_state);
-        let needs_binding = given.is_some() || visit.era == Era::Stateless;
+        let has_binding = bound.as_ref().map_or(true, |bound| bound.binding.is_some());
         // INVARIANT: a caller that may not make the call has nothing started for it, and learns nothing about the call's
         // arguments. On an open link the session decides, before anything else is looked at.
-        if (!has_link || needs_binding)
+        if (!has_link || has_binding)
             && let Some(refusal) = server.engine.refuse_unpermitted(unlinked)
         {
             return Err(Box::new(reply::json(StatusCode::OK, [refusal.into()])));
         }
-        // Only the stateless era has such states; making one reads all arguments.
-        let binding = needs_binding.then(|| {
-            StateBinding::of(
-                &visit.principal_id,
-                server.id(),
-                asked.method,
-                unlinked.call.target.map(|target| target.key),
-                unlinked.call.arguments,
-            )
-        });
-        let state = given.zip(binding.as_ref()).map(|(given, binding)| {
-            let revoked = self.authenticator().revoked().principal(visit.caller.identity());
-            request_state::open(&self.shared.sealer, binding, given, revoked)
-        });
-        let Ok(state) = state.transpose() else {
-            let words = "`requestState` was not given for this request, or too long ago";
-            let refusal = self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, words);
-            return Err(Box::new(refusal));
-        };
+        let Ok(bound) = bound else { return Err(self.refuse_state(visit, asked)) };
         if visit.era == Era::Stateless
             && let Some(refusal) = self.check_parameters(visit, asked, known, unlinked)
         {
             return Err(Box::new(refusal));
         }
-        Ok(CheckedState { binding, state })
+        Ok(bound)
     }
 
     /// Hands a request to its link, which decides on it and sends it. Returns what carries it to its answer.
@@ -250,7 +234,7 @@ impl Node {
         visit: &Visit,
         onward: Onward<'_>,
         ready: &ReadyLink,
-        Luggage { key, slot, presented, binding, state }: Luggage,
+        Luggage { key, slot, presented, bound }: Luggage,
     ) -> Result<(LinkRequest, Showing, Option<Rounds>), Box<Reply>> {
         let Onward { asked, name, .. } = onward;
         let (server, era) = (onward.server(), ready.era);
@@ -278,8 +262,13 @@ impl Node {
             Some(_) | None => None,
         };
         let surroundings = self.surroundings(visit, server, presented);
+        let (state, answers_gateway) = match &bound.given {
+            Some(GivenState::Servers(state)) => (Some(state.as_slice()), false),
+            Some(GivenState::SignIn) => (None, true),
+            None => (None, false),
+        };
         let mut request = ready.link.ask_in(&surroundings, token, ending, |number| {
-            let own = Own { name, state: state.as_deref(), related, level: level.as_deref() };
+            let own = Own { name, state, answers_gateway, related, level: level.as_deref() };
             let frame = rewritten(asked, own, number, token, (era, &key.capabilities));
             sent = may_ask.then(|| frame.clone());
             frame
@@ -287,7 +276,7 @@ impl Node {
         request.take_slot(Some(slot));
         let presented = surroundings.presented;
         let rounds = sent.map(|sent| Rounds::new(&ready.link, sent, token).presenting(presented));
-        Ok((request, Showing { binding, task }, rounds))
+        Ok((request, Showing { binding: bound.binding, task }, rounds))
     }
 
     /// What of a client's HTTP request goes on to a server, and what the server is shown.
@@ -382,10 +371,10 @@ impl Node {
         match tokio::time::timeout(START_PATIENCE, opening).await {
             Ok(Ok(ready)) => Ok(ready),
             Ok(Err(error)) if error.is_credential_refused() => {
-                Err(self.refuse_unavailable(visit, server, unlinked, &Unavailable::Refused))
+                Err(self.refuse_unavailable(visit, server, unlinked, &Unavailable::Refused, None))
             }
             Ok(Err(LinkError::NoSecret(why))) => {
-                Err(self.refuse_unavailable(visit, server, unlinked, &why))
+                Err(self.refuse_unavailable(visit, server, unlinked, &why, None))
             }
             Ok(Err(error)) => Err(Box::new(self.refuse_unreached(server, unlinked, &error))),
             Err(_) => {
@@ -395,7 +384,7 @@ impl Node {
         }
     }
 
-    fn destination<'c>(
+    pub(super) fn destination<'c>(
         &self,
         visit: &Visit,
         asked: Asked<'_>,

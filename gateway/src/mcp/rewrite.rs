@@ -12,6 +12,8 @@ pub(super) struct Own<'a> {
     pub(super) name: Option<&'a str>,
     /// The server's own `requestState`, as raw JSON.
     pub(super) state: Option<&'a [u8]>,
+    /// The request answers the gateway, which asked for a sign-in: the server gets nothing of that.
+    pub(super) answers_gateway: bool,
     /// The raw id of the task that the request belongs to, and the server's own.
     pub(super) related: Option<(&'a [u8], String)>,
     /// The log level of a session, where the server is told with each request.
@@ -22,7 +24,7 @@ pub(super) struct Own<'a> {
 /// era that the server speaks.
 pub(super) fn rewritten(
     asked: Asked<'_>,
-    Own { name, state, related, level }: Own<'_>,
+    Own { name, state, answers_gateway, related, level }: Own<'_>,
     number: u64,
     token: Option<&[u8]>,
     (to, capabilities): (Era, &[u8]),
@@ -94,6 +96,9 @@ pub(super) fn rewritten(
             }
             (None, None) => {}
         }
+    }
+    if let (true, Some(params)) = (answers_gateway, params) {
+        edits.remove(params, &["requestState", "inputResponses"]);
     }
     edits.finish()
 }

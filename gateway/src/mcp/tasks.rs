@@ -107,7 +107,7 @@ impl Node {
             Ok(slot) => slot,
             Err(refusal) => return *refusal,
         };
-        let mut presented = match self.present(&visit, asked, &server, &unlinked).await {
+        let mut presented = match self.present(&visit, asked, &server, &unlinked, None).await {
             Ok(presented) => presented,
             Err(refusal) => return *refusal,
         };

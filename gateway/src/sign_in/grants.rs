@@ -3,7 +3,7 @@
 //! INVARIANT: a token serves the person who signed in and nobody else. What names the person and the server is sealed with it.
 
 use super::records::{SignIns, after, name_of, random_id};
-use super::upstream::client_of;
+use super::upstream::{client_of, person_reach};
 use crate::identity::WrittenIdentity;
 use crate::resources::Shared;
 use crate::sealed::SealError;
@@ -11,14 +11,12 @@ use contract::time::Timestamp;
 use engine::credentials::{PersonToken, PersonTokens, Unavailable};
 use engine::principal::Principal;
 use engine::recorder::{Recorder, now};
-use http::HeaderValue;
-use http::header::AUTHORIZATION;
 use oauth::SignInError;
 use oauth::token::Freshness;
 use policy::{Identity, IdentityProof};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use settings::gateway::{Credentials, Reach, ServerSettings};
+use settings::gateway::{ServerSettings, UrlSettings, UserGrantSettings, WebUrl};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,6 +41,15 @@ pub(super) struct StoredGrant {
     pub(super) person: WrittenIdentity,
     pub(super) server: String,
     pub(super) grant: oauth::Grant,
+}
+
+impl StoredGrant {
+    /// Whether its tokens are for a server at this address. INVARIANT: they are shown at no other, also where the operator has
+    /// given the server another address since, or its `issuer`.
+    pub(super) fn is_for(&self, url: &UrlSettings, user: &UserGrantSettings) -> bool {
+        let is_issuers = |issuer: &WebUrl| issuer.as_str() == self.grant.issuer;
+        self.grant.endpoint == url.url.as_str() && user.issuer.as_ref().is_none_or(is_issuers)
+    }
 }
 
 /// The name of a person's access to a server.
@@ -76,6 +83,8 @@ pub(crate) struct PersonGrants(Arc<ServerGrants>);
 
 struct ServerGrants {
     server: String,
+    url: UrlSettings,
+    user: UserGrantSettings,
     sign_ins: Arc<SignIns>,
     client: oauth::Client,
     recorder: Arc<Recorder>,
@@ -90,15 +99,13 @@ impl std::fmt::Debug for PersonGrants {
 impl PersonGrants {
     /// Those of a server that people sign in to.
     pub(crate) fn of(settings: &ServerSettings, shared: &Shared) -> Result<PersonGrants, String> {
-        let client = match &settings.reach {
-            Reach::Url(url) => match &url.credentials {
-                Credentials::User(user) => client_of(url, user)?,
-                _ => return Err("people do not sign in to this server".to_owned()),
-            },
-            Reach::Command(_) => return Err("people do not sign in to this server".to_owned()),
-        };
+        let reach = person_reach(&settings.reach);
+        let (url, user) = reach.ok_or("people do not sign in to this server")?;
+        let client = client_of(url, user)?;
         Ok(PersonGrants(Arc::new(ServerGrants {
             server: settings.id.to_string(),
+            url: url.clone(),
+            user: user.clone(),
             sign_ins: shared.sign_ins.clone(),
             client,
             recorder: shared.recorder.clone(),
@@ -167,9 +174,13 @@ impl ServerGrants {
             .map_err(|error| self.lost(&error))?;
         let record = record.filter(|record| now() < record.expires_at);
         let stored = record.and_then(|record| self.sign_ins.open_grant(&record));
-        stored
-            .filter(|stored| stored.person.principal() == owner && stored.server == self.server)
-            .ok_or(Unavailable::SignInNeeded)
+        stored.filter(|stored| self.is_own(owner, stored)).ok_or(Unavailable::SignInNeeded)
+    }
+
+    fn is_own(&self, owner: &str, stored: &StoredGrant) -> bool {
+        stored.person.principal() == owner
+            && stored.server == self.server
+            && stored.is_for(&self.url, &self.user)
     }
 
     /// Refreshes a grant unless another node does; then `None`, and it is looked again.
@@ -192,7 +203,8 @@ impl ServerGrants {
             Claimed::Elsewhere => return Ok(None),
             Claimed::Unknown => return Err(Unavailable::SignInNeeded),
         };
-        let Some(stored) = self.sign_ins.open_grant(&record) else {
+        let stored = self.sign_ins.open_grant(&record);
+        let Some(stored) = stored.filter(|stored| self.is_own(owner, stored)) else {
             return Err(Unavailable::SignInNeeded);
         };
         let is_refused = refused.is_some_and(|refused| is_shown_as(&stored, refused));
@@ -274,20 +286,23 @@ impl ServerGrants {
 
 /// Whether the access token of a grant is the one in this header.
 fn is_shown_as(stored: &StoredGrant, header: &str) -> bool {
+    let shown = header.split_once(' ').map(|(_scheme, token)| token);
     let token = stored.grant.access_token.as_ref();
-    token.is_some_and(|token| header.strip_prefix("Bearer ") == Some(token.expose()))
+    token.is_some_and(|token| shown == Some(token.expose()))
 }
 
+/// The token as the server is shown it: with a proof for each request where it is bound to the grant's key.
 fn token_of(stored: &StoredGrant, now: Timestamp) -> Result<PersonToken, Unavailable> {
-    let token = stored.grant.access_token.as_ref().ok_or(Unavailable::SignInNeeded)?;
-    let value = Zeroizing::new(format!("Bearer {}", token.expose()));
-    let value = HeaderValue::from_str(&value).map_err(|_| Unavailable::NotAHeader)?;
+    if stored.grant.access_token.is_none() {
+        return Err(Unavailable::SignInNeeded);
+    }
+    let credential = stored.grant.credential().ok_or(Unavailable::NotAHeader)?;
     let left = stored.grant.expires_at.map(|at| u64::try_from(at.saturating_sub(now.0)));
     let lifetime = match left {
         Some(left) => Duration::from_millis(left.unwrap_or_default()),
         None => UNTOLD_LIFETIME,
     };
-    Ok(PersonToken { credential: Credential::new(AUTHORIZATION, value), lifetime })
+    Ok(PersonToken { credential, lifetime })
 }
 
 fn unreachable_server(error: &SignInError) -> Unavailable {

@@ -27,6 +27,9 @@ const LINK_SECONDS: u64 = 600;
 /// `URLElicitationRequiredError` of revision 2025-11-25.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
 
+/// The name of the request for a sign-in among those that a client of revision 2026-07-28 is asked to fulfil.
+pub(crate) const INPUT_REQUEST: &str = "sign_in";
+
 /// A link, before it is sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Link {
@@ -64,30 +67,57 @@ impl Node {
     }
 }
 
+/// Whether a client with these capabilities shows URLs to a person.
+pub(crate) fn shows_urls(capabilities: &[u8]) -> bool {
+    let offered: Value = serde_json::from_slice(capabilities).unwrap_or_default();
+    offered.pointer("/elicitation/url").is_some_and(Value::is_object)
+}
+
+fn message(server: &str) -> String {
+    format!("Sign in to {server} with your own account.")
+}
+
 /// The refusal of a call with the link in the form that a client of revision 2025-11-25 shows to a person by itself.
 pub(crate) fn as_elicitation(refusal: Vec<u8>, visit: &Visit, server: &str, link: &str) -> Vec<u8> {
     let Some(session) = &visit.session else { return refusal };
-    let offered: serde_json::Value = serde_json::from_slice(&session.askable).unwrap_or_default();
-    if session.version != "2025-11-25" || offered.pointer("/elicitation/url").is_none() {
+    if session.version != "2025-11-25" || !shows_urls(&session.askable) {
         return refusal;
     }
-    let Ok(Refusal { id, mut error }) = serde_json::from_slice(&refusal) else {
-        return refusal;
-    };
+    let Some(Refusal { id, mut error }) = Refusal::with_link(&refusal) else { return refusal };
     let elicitation = json!({
         "mode": "url",
         "elicitationId": sha256_hex(link.as_bytes()),
         "url": link,
-        "message": format!("Sign in to {server} with your own account."),
+        "message": message(server),
     });
     let data = error.get_mut("data").and_then(Value::as_object_mut);
     if let Some(data) = data {
         data.insert("elicitations".to_owned(), json!([elicitation]));
     }
     error.insert("code".to_owned(), URL_ELICITATION_REQUIRED.into());
-    let error = Value::Object(error).to_string();
-    let beginning = br#"{"jsonrpc":"2.0","id":"#.as_slice();
-    [beginning, id.get().as_bytes(), br#","error":"#, error.as_bytes(), b"}"].concat()
+    answered(id, "error", &Value::Object(error))
+}
+
+/// In place of the refusal of a request, what a client of revision 2026-07-28 shows to a person: the link. The client makes
+/// the request again with this state.
+pub(crate) fn as_input_required(
+    refusal: Vec<u8>,
+    server: &str,
+    link: &str,
+    state: &str,
+) -> Vec<u8> {
+    let Some(Refusal { id, .. }) = Refusal::with_link(&refusal) else { return refusal };
+    let params = json!({"mode": "url", "message": message(server), "url": link});
+    let result = json!({
+        "resultType": "input_required",
+        "inputRequests": {INPUT_REQUEST: {"method": "elicitation/create", "params": params}},
+        "requestState": state,
+    });
+    answered(id, "result", &result)
+}
+
+fn answered(id: &RawValue, name: &str, value: &Value) -> Vec<u8> {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"{name}":{value}}}"#, id.get()).into_bytes()
 }
 
 /// A refusal whose id stays as its client wrote it.
@@ -96,6 +126,15 @@ struct Refusal<'a> {
     #[serde(borrow)]
     id: &'a RawValue,
     error: Map<String, Value>,
+}
+
+impl Refusal<'_> {
+    /// A refusal that tells where to sign in. Another one, such as that of a call that could not be recorded, stays as it is.
+    fn with_link(refusal: &[u8]) -> Option<Refusal<'_>> {
+        let read: Refusal<'_> = serde_json::from_slice(refusal).ok()?;
+        read.error.get("data")?.get("sign_in")?;
+        Some(read)
+    }
 }
 
 impl Asked<'_> {

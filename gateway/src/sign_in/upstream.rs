@@ -15,7 +15,7 @@ use contract::time::Timestamp;
 use engine::recorder::now;
 use gate::server::ServerId;
 use oauth::{
-    ApplicationType, Begin, Challenge, ClientAuth, Pending, Reaching, RegisteredClient,
+    ApplicationType, Begin, Challenge, ClientAuth, DpopKey, Pending, Reaching, RegisteredClient,
     Registration, Secret, SignInError,
 };
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,13 @@ impl From<SignInError> for SignInRefusal {
     }
 }
 
+/// How a server is reached that people sign in to; `None` for any other.
+pub(super) fn person_reach(reach: &Reach) -> Option<(&UrlSettings, &UserGrantSettings)> {
+    let Reach::Url(url) = reach else { return None };
+    let Credentials::User(user) = &url.credentials else { return None };
+    Some((url, user))
+}
+
 /// The client that signs people in to a server and refreshes their tokens.
 pub(super) fn client_of(
     url: &UrlSettings,
@@ -66,8 +73,7 @@ pub(super) fn client_of(
 
 /// The addresses that authorization servers of servers send people back to.
 pub(super) fn redirect_uris(settings: &GatewaySettings, public_url: &WebOrigin) -> Vec<String> {
-    let is_persons = |reach: &Reach| matches!(reach, Reach::Url(url) if matches!(url.credentials, Credentials::User(_)));
-    let servers = settings.servers.values().filter(|server| is_persons(&server.reach));
+    let servers = settings.servers.values().filter(|server| person_reach(&server.reach).is_some());
     servers.map(|server| redirect_uri(public_url, &server.id)).collect()
 }
 
@@ -91,16 +97,9 @@ impl Asked<'_> {
     ) -> Result<(oauth::Client, String, UserGrantSettings), SignInRefusal> {
         let settings = self.node.shared.settings();
         let found = settings.servers.get(server).ok_or(SignInRefusal::NoSuchServer)?;
-        match &found.reach {
-            Reach::Url(url) => match &url.credentials {
-                Credentials::User(user) => {
-                    let client = client_of(url, user).map_err(SignInRefusal::Upstream)?;
-                    Ok((client, url.url.as_str().to_owned(), (**user).clone()))
-                }
-                _ => Err(SignInRefusal::NoSuchServer),
-            },
-            Reach::Command(_) => Err(SignInRefusal::NoSuchServer),
-        }
+        let (url, user) = person_reach(&found.reach).ok_or(SignInRefusal::NoSuchServer)?;
+        let client = client_of(url, user).map_err(SignInRefusal::Upstream)?;
+        Ok((client, url.url.as_str().to_owned(), user.clone()))
     }
 
     /// Begins a sign-in at the authorization server of a server. Returns where the browser goes.
@@ -138,7 +137,8 @@ impl Asked<'_> {
                 redirect_uri: &redirect_uri,
                 scopes: &user.scopes,
                 random: random()?,
-                dpop: None,
+                // A key of its own for each sign-in, sealed and kept with its tokens.
+                dpop: found.uses_dpop().then(DpopKey::generate).transpose()?,
             },
         )?;
         let name = pending_name(begun.url.split_once('?').map_or("", |(_, query)| query));
@@ -244,9 +244,16 @@ impl Asked<'_> {
         let (sign_ins, owner) = (&self.node.shared.sign_ins, person.principal());
         let records =
             sign_ins.with_store(move |store| store.sign_ins_of(SignInKind::Grant, &owner)).await?;
+        let is_current = |stored: &StoredGrant| {
+            let server = stored.server.parse().ok().and_then(|id| settings.servers.get(&id));
+            server
+                .and_then(|server| person_reach(&server.reach))
+                .is_none_or(|(url, user)| stored.is_for(url, user))
+        };
         let signed_in: Vec<(&SignIn, StoredGrant)> = records
             .iter()
             .filter_map(|record| Some((record, sign_ins.open_grant(record)?)))
+            .filter(|(_, stored)| is_current(stored))
             .collect();
         let there = signed_in.iter().map(|(record, stored)| {
             let told = format!(
@@ -284,7 +291,7 @@ impl Asked<'_> {
         let settings = self.node.shared.settings();
         let authorizer = &self.node.shared.authorizer;
         let is_usable = |server: &&Arc<ServerSettings>| {
-            matches!(&server.reach, Reach::Url(url) if matches!(url.credentials, Credentials::User(_)))
+            person_reach(&server.reach).is_some()
                 && server.serves(caller.identity().org.as_deref())
                 && authorizer.could_use(&caller, &server.id)
         };
@@ -330,13 +337,8 @@ impl Shared {
         let Some(stored) = self.sign_ins.open::<StoredGrant>(record) else { return };
         let settings = self.settings();
         let reach = stored.server.parse().ok().and_then(|id: ServerId| settings.servers.get(&id));
-        let client = reach.and_then(|server| match &server.reach {
-            Reach::Url(url) => match &url.credentials {
-                Credentials::User(user) => client_of(url, user).ok(),
-                _ => None,
-            },
-            Reach::Command(_) => None,
-        });
+        let reach = reach.and_then(|server| person_reach(&server.reach));
+        let client = reach.and_then(|(url, user)| client_of(url, user).ok());
         let revoked = match &client {
             Some(client) => match client.revoke(&stored.grant, now()).await {
                 Ok(true) => "revoked",

@@ -2,10 +2,14 @@
 
 #[path = "sign_in/accounts.rs"]
 mod accounts;
+#[path = "sign_in/asking.rs"]
+mod asking;
 #[path = "sign_in/browser.rs"]
 mod browser;
 #[path = "sign_in/documents.rs"]
 mod documents;
+#[path = "sign_in/proofs.rs"]
+mod proofs;
 
 use crate::stage::{Setting, Stage, until};
 use browser::{Browser, CHALLENGE, CLIENT, REDIRECT, Scene, VERIFIER, location, parameter};
@@ -195,6 +199,30 @@ async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it(
     let told: Vec<Value> = scene.events("oauth.refused");
     for reason in ["oauth_state", "oauth_issuer", "oauth_id_token", "oauth_state_replayed"] {
         assert!(told.iter().any(|event| event["data"]["reason"] == reason), "{reason}: {told:?}");
+    }
+}
+
+/// The client and a thief come with the same code at one moment: whichever was first, nothing is left of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_code_that_is_redeemed_twice_at_once_nothing_is_left() {
+    let scene = Scene::open("").await;
+    for _ in 0..8 {
+        let code = scene.sign_in(&mut Browser::default(), "ada").await;
+        let form = scene.code_form(&code, &[]);
+        let both = futures_util::future::join(scene.token(&form), scene.token(&form)).await;
+        let given: Vec<Value> = [both.0, both.1]
+            .iter()
+            .filter(|answer| answer.status == 200)
+            .map(|answer| answer.json())
+            .collect();
+        assert!(given.len() <= 1, "{given:?}");
+        for tokens in given {
+            let refreshed = scene.refresh(tokens["refresh_token"].as_str().unwrap()).await;
+            assert_eq!(refreshed.status, 400, "{}", refreshed.body);
+            let access = tokens["access_token"].as_str().unwrap().to_owned();
+            until("the access token is refused", async || scene.call(&access, "/mcp").await == 401)
+                .await;
+        }
     }
 }
 

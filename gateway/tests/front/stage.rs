@@ -35,8 +35,21 @@ pub(crate) struct Script {
     pub(crate) list_gate: Option<Arc<tokio::sync::Semaphore>>,
     /// Answers 401 to every request whose `authorization` does not have one of these in it; `None` accepts all.
     pub(crate) accepts: Option<Vec<String>>,
+    /// Answers with what this returns for the headers of a request, if that is anything.
+    pub(crate) refuses: Option<Refuses>,
     /// JSON documents that it has at these paths, for anyone.
     pub(crate) documents: BTreeMap<String, Value>,
+}
+
+/// A status and a header with which requests are refused, by their headers.
+pub(crate) struct Refuses(
+    pub(crate) Box<dyn FnMut(&http::HeaderMap) -> Option<(u16, &'static str, String)> + Send>,
+);
+
+impl std::fmt::Debug for Refuses {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Refuses").finish_non_exhaustive()
+    }
 }
 
 impl Script {
@@ -619,7 +632,13 @@ async fn respond(
     if let Some(gate) = gate {
         gate.acquire().await.expect("a permit").forget();
     }
-    let script = script.lock().expect("a lock");
+    let mut script = script.lock().expect("a lock");
+    let refused = script.refuses.as_mut().and_then(|Refuses(refuses)| refuses(&parts.headers));
+    if let Some((status, name, value)) = refused {
+        let mut response = plain(status, "text/plain", String::new());
+        response.headers_mut().insert(name, value.parse().expect("a header's value"));
+        return response;
+    }
     let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
     let is_accepted = script.accepts.as_ref().is_none_or(|accepted| {
         accepted.iter().any(|one| authorization.is_some_and(|shown| shown.contains(one)))

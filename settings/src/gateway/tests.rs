@@ -411,6 +411,7 @@ fn forwarded_headers_are_never_the_gateways_own() {
     for header in [
         "Authorization",
         "Cookie",
+        "DPoP",
         "Host",
         "Mcp-Session-Id",
         "X-Forwarded-For",

@@ -1,7 +1,9 @@
 //! What `gateway --check` says of the nine requirements of a gateway: which ones a configuration meets, and where not, why.
 
 use policy::Trust;
-use settings::gateway::{ClientHosts, GatewaySettings, NO_PROXY_RATIONALE, Reach, Transport};
+use settings::gateway::{
+    ClientHosts, Credentials, GatewaySettings, NO_PROXY_RATIONALE, Reach, Transport,
+};
 
 /// Arguments are checked everywhere; where paths, URLs and rates are not, the operator is told.
 fn preflight(settings: &GatewaySettings) -> String {
@@ -48,6 +50,23 @@ fn sandbox(settings: &GatewaySettings) -> String {
     }
 }
 
+/// Callers' tokens end at the gateway. The servers that people sign in to instead are named.
+fn no_passthrough(settings: &GatewaySettings) -> String {
+    let servers = settings.servers.values();
+    let people = servers.filter(|server| matches!(&server.reach, Reach::Url(url) if matches!(url.credentials, Credentials::User(_))));
+    let named: Vec<String> = people.map(|server| format!("`{}`", server.id)).collect();
+    let people = match named.as_slice() {
+        [] => String::new(),
+        named => format!(
+            "; each person signs in to {} with an account of their own, and tokens are bound to keys where the server takes such",
+            named.join(", ")
+        ),
+    };
+    format!(
+        "5 no token passthrough: met (callers' tokens end here; a call with one in it is refused{people})"
+    )
+}
+
 /// The gateway signs people in for clients, or it says why the requirement is about nothing here.
 fn oauth_proxy(settings: &GatewaySettings) -> String {
     let Some(proxy) = &settings.oauth_proxy else {
@@ -86,8 +105,7 @@ pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
         format!("2 authentication and transport: {} ({transport})", mark(has_identity)),
         format!("3 lists by identity: met ({policies})"),
         format!("4 authorization of each call: met ({policies})"),
-        "5 no token passthrough: met (callers' tokens end here; a call with one in it is refused)"
-            .to_owned(),
+        no_passthrough(settings),
         oauth_proxy(settings),
         preflight(settings),
         sandbox(settings),

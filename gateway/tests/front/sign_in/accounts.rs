@@ -2,7 +2,8 @@
 
 use super::PUBLIC_URL;
 use super::browser::{Browser, Scene, field, goes_on, location, parameter, with};
-use crate::stage::{answer_with, until};
+use super::proofs::Proof;
+use crate::stage::{Stage, answer_with, until};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Collected, Full};
 use serde_json::{Value, json};
@@ -11,25 +12,29 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// The authorization server of the MCP server.
-struct Issuer {
+pub(super) struct Issuer {
     address: SocketAddr,
-    played: Arc<Mutex<Played>>,
+    pub(super) played: Arc<Mutex<Played>>,
 }
 
 #[derive(Debug, Default)]
-struct Played {
+pub(super) struct Played {
     /// Members of its metadata that are other than they should be.
-    lies: Vec<(&'static str, Value)>,
+    pub(super) lies: Vec<(&'static str, Value)>,
     /// How long access tokens count.
-    lifetime: Option<u64>,
+    pub(super) lifetime: Option<u64>,
     /// The forms that came to the token endpoint.
-    forms: Vec<BTreeMap<String, String>>,
-    revoked: Vec<String>,
+    pub(super) forms: Vec<BTreeMap<String, String>>,
+    pub(super) revoked: Vec<String>,
     /// The refresh tokens that count.
-    refreshable: Vec<String>,
-    issued: Vec<String>,
+    pub(super) refreshable: Vec<String>,
+    pub(super) issued: Vec<String>,
     /// The documents that clients registered with.
     registered: Vec<Value>,
+    /// Binds tokens to the key of the proof that they are asked for with, and wants this nonce in it.
+    pub(super) nonce: Option<&'static str>,
+    /// The keys that tokens are bound to, by the token.
+    pub(super) bound: BTreeMap<String, String>,
 }
 
 impl Issuer {
@@ -44,16 +49,16 @@ impl Issuer {
         Issuer { address, played }
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    fn lie(&self, name: &'static str, value: Value) {
+    pub(super) fn lie(&self, name: &'static str, value: Value) {
         self.played.lock().unwrap().lies = vec![(name, value)];
     }
 
     /// The refreshes that it was asked for.
-    fn refreshes(&self) -> usize {
+    pub(super) fn refreshes(&self) -> usize {
         let played = self.played.lock().unwrap();
         played.forms.iter().filter(|form| form["grant_type"] == "refresh_token").count()
     }
@@ -92,7 +97,10 @@ async fn respond(
             played.registered.push(document.clone());
             (201, json!({"client_id": "c", "redirect_uris": document["redirect_uris"]}))
         }
-        "/token" => issue(&mut played, form()),
+        "/token" => match prove(&played, &parts, &url) {
+            Ok(key) => issue(&mut played, form(), key),
+            Err(refusal) => return refusal,
+        },
         "/revoke" => {
             played.revoked.push(form()["token"].clone());
             (200, json!({}))
@@ -104,14 +112,33 @@ async fn respond(
     response.body(Full::new(Bytes::from(answer.to_string()))).unwrap()
 }
 
+/// The key of a request's proof, where tokens are bound to one.
+fn prove(
+    played: &Played,
+    parts: &http::request::Parts,
+    url: &str,
+) -> Result<Option<String>, http::Response<Full<Bytes>>> {
+    let Some(wanted) = played.nonce else { return Ok(None) };
+    let proof = Proof::read(&parts.headers);
+    assert_eq!((&*proof.claim("htm"), proof.claim("htu")), ("POST", format!("{url}/token")));
+    assert!(proof.claims.get("ath").is_none());
+    if proof.claim("nonce") == wanted {
+        return Ok(Some(proof.key));
+    }
+    let response = http::Response::builder().status(400).header("dpop-nonce", wanted);
+    let body = json!({"error": "use_dpop_nonce"}).to_string();
+    Err(response.header("content-type", "application/json").body(Full::new(body.into())).unwrap())
+}
+
 /// The account is in the code and in every token, so that a test sees whose token reaches the server.
-fn issue(played: &mut Played, form: BTreeMap<String, String>) -> (u16, Value) {
+fn issue(played: &mut Played, form: BTreeMap<String, String>, key: Option<String>) -> (u16, Value) {
     let number = played.forms.len();
     let account = match form["grant_type"].as_str() {
         "authorization_code" => Some(form["code"].clone()),
         _ => {
             let shown = &form["refresh_token"];
             let known = played.refreshable.iter().position(|known| known == shown);
+            let known = known.filter(|_| played.bound.get(shown) == key.as_ref());
             known.map(|index| {
                 let used = played.refreshable.remove(index);
                 used.split('.').nth(1).unwrap().to_owned()
@@ -124,23 +151,33 @@ fn issue(played: &mut Played, form: BTreeMap<String, String>) -> (u16, Value) {
         (format!("canary-access.{account}.{number}"), format!("canary-refresh.{account}.{number}"));
     played.refreshable.push(refresh.clone());
     played.issued.extend([access.clone(), refresh.clone()]);
+    let kind = if key.is_some() { "DPoP" } else { "Bearer" };
+    if let Some(key) = key {
+        played.bound.extend([(access.clone(), key.clone()), (refresh.clone(), key)]);
+    }
     let lifetime = played.lifetime.unwrap_or(3_600);
     let answer = json!({
-        "access_token": access, "token_type": "Bearer", "expires_in": lifetime, "refresh_token": refresh,
+        "access_token": access, "token_type": kind, "expires_in": lifetime, "refresh_token": refresh,
     });
     (200, answer)
 }
 
 /// A gateway in front of a server that wants every person's own account.
-struct Accounts {
-    scene: Scene,
-    issuer: Issuer,
+pub(super) struct Accounts {
+    pub(super) scene: Scene,
+    pub(super) issuer: Issuer,
 }
 
 impl Accounts {
-    async fn open() -> Accounts {
+    pub(super) async fn open() -> Accounts {
+        Accounts::with("").await
+    }
+
+    /// The same with further lines in `[gateway]`.
+    pub(super) async fn with(gateway: &str) -> Accounts {
         let issuer = Issuer::open().await;
-        let scene = Scene::with_server("", "credentials = { mode = \"user\" }\n").await;
+        let user = "credentials = { mode = \"user\" }\n";
+        let scene = Scene::with((gateway, "", user)).await;
         let server = scene.stage.upstream();
         let accounts = Accounts { scene, issuer };
         accounts.describe(&json!({
@@ -152,18 +189,39 @@ impl Accounts {
     }
 
     /// What the server says about its authorization.
-    fn describe(&self, metadata: &Value) {
+    pub(super) fn describe(&self, metadata: &Value) {
         let mut script = self.scene.stage.script.lock().unwrap();
         let place = "/.well-known/oauth-protected-resource/mcp".to_owned();
         script.documents.insert(place, metadata.clone());
     }
 
-    fn bearer(&self, person: &str) -> String {
+    pub(super) fn bearer(&self, person: &str) -> String {
         format!("Bearer {}", self.scene.authority.token(person, "read"))
     }
 
-    /// A call of a person, without a session.
-    async fn call(&self, person: &str) -> Value {
+    /// A call of a person, without a session, from a client that shows no URLs.
+    pub(super) async fn call(&self, person: &str) -> Value {
+        self.call_with(person, json!({}), json!({})).await
+    }
+
+    /// The same of a client with these capabilities and further parameters.
+    pub(super) async fn call_with(
+        &self,
+        person: &str,
+        capabilities: Value,
+        further: Value,
+    ) -> Value {
+        self.call_at(&self.scene.stage, person, capabilities, further).await
+    }
+
+    /// The same at one node.
+    pub(super) async fn call_at(
+        &self,
+        stage: &Stage,
+        person: &str,
+        capabilities: Value,
+        further: Value,
+    ) -> Value {
         let authorization = self.bearer(person);
         let headers = [
             ("content-type", "application/json"),
@@ -175,16 +233,20 @@ impl Accounts {
         ];
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
         });
-        let params =
+        let mut params =
             json!({"name": "reports__read_report", "arguments": {"path": "a"}, "_meta": meta});
+        for (name, value) in further.as_object().unwrap() {
+            params[name] = value.clone();
+        }
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        self.scene.stage.send("POST", "/mcp", &headers, &body.to_string()).await.json()
+        let answer = stage.send("POST", "/mcp", &headers, &body.to_string()).await;
+        if answer.status == 401 { json!({"status": 401}) } else { answer.json() }
     }
 
     /// The link that a person's call is refused with.
-    async fn link(&self, person: &str) -> String {
+    pub(super) async fn link(&self, person: &str) -> String {
         let refused = self.call(person).await;
         let data = &refused["error"]["data"];
         assert_eq!(data["reason"], "credential_unavailable", "{refused}");
@@ -193,7 +255,7 @@ impl Accounts {
     }
 
     /// A person's browser, signed in to the gateway.
-    async fn browser(&self, person: &str) -> Browser {
+    pub(super) async fn browser(&self, person: &str) -> Browser {
         let mut browser = Browser::default();
         let asked = browser.get(&self.scene.stage, "/account").await;
         let answer = self.scene.answer(&location(&asked), person, &json!({}));
@@ -202,7 +264,7 @@ impl Accounts {
     }
 
     /// A person follows a link. Returns where the browser is sent to.
-    async fn follow(&self, browser: &mut Browser, link: &str) -> crate::stage::Answer {
+    pub(super) async fn follow(&self, browser: &mut Browser, link: &str) -> crate::stage::Answer {
         let page = browser.get(&self.scene.stage, link).await;
         assert_eq!(page.status, 200, "{}", page.body);
         let form = [("link", field(&page.body, "link")), ("csrf", field(&page.body, "csrf"))];
@@ -211,14 +273,14 @@ impl Accounts {
     }
 
     /// What the authorization server sends the browser back with.
-    fn back(&self, asked: &str, account: &str, changed: &[(&str, &str)]) -> String {
+    pub(super) fn back(&self, asked: &str, account: &str, changed: &[(&str, &str)]) -> String {
         let (state, iss) = (parameter(asked, "state").unwrap(), self.issuer.url());
         let all = [("code", account), ("state", state.as_str()), ("iss", iss.as_str())];
         format!("/oauth/callback/reports?{}", with(&all, changed))
     }
 
     /// A person signs in to the server by a link.
-    async fn sign_in(&self, person: &str, account: &str) -> Browser {
+    pub(super) async fn sign_in(&self, person: &str, account: &str) -> Browser {
         let link = self.link(person).await;
         let mut browser = self.browser(person).await;
         let asked = goes_on(&self.follow(&mut browser, &link).await.body);
@@ -228,7 +290,7 @@ impl Accounts {
     }
 
     /// The accounts whose tokens the server was shown with calls.
-    fn shown(&self) -> Vec<String> {
+    pub(super) fn shown(&self) -> Vec<String> {
         let script = self.scene.stage.script.lock().unwrap();
         let calls = script.asked.iter().filter(|(method, ..)| method == "tools/call");
         calls
@@ -357,7 +419,8 @@ async fn a_client_that_shows_urls_is_given_the_link_as_an_elicitation() {
         }
     }
     // Without a session the code is never sent.
-    assert_eq!(accounts.call("ada").await["error"]["code"], 1013);
+    let modern = accounts.call_with("ada", shows_urls, json!({})).await;
+    assert_eq!(modern["result"]["resultType"], "input_required", "{modern}");
     // The link works.
     accounts.sign_in("ada", "ada-there").await;
     until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
@@ -540,4 +603,28 @@ async fn the_gateway_is_known_by_its_own_document_where_documents_are_read() {
     let told = accounts.scene.stage.send("GET", "/oauth/client.json", &[], "").await.json();
     assert_eq!(told["client_id"], document);
     assert_eq!(told["redirect_uris"], json!(["https://mcp.example.com/oauth/callback/reports"]));
+}
+
+/// The operator gives the server another address: tokens for the old one are not shown there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_for_a_server_are_not_shown_at_another_address() {
+    let accounts = Accounts::open().await;
+    let stage = &accounts.scene.stage;
+    let mut ada = accounts.sign_in("ada", "ada-there").await;
+    until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let own = seen.clone();
+    let elsewhere = answer_with(move |request| {
+        let shown = request.headers().get("authorization").map(|value| format!("{value:?}"));
+        own.lock().unwrap().push(shown.unwrap_or_default());
+        async { http::Response::builder().status(401).body(Full::default()).unwrap() }
+    })
+    .await;
+    let old = format!("http://{}/mcp", stage.upstream());
+    stage.reload(&old, &format!("http://{elsewhere}/mcp")).await;
+    let refused = accounts.call("ada").await;
+    assert!(refused["error"]["data"]["sign_in"].is_string(), "{refused}");
+    let page = ada.get(stage, "/account").await;
+    assert!(page.body.contains("not signed in"), "{}", page.body);
+    assert!(seen.lock().unwrap().iter().all(|shown| !shown.contains("canary")), "{seen:?}");
 }

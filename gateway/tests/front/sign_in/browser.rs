@@ -101,11 +101,16 @@ impl Scene {
 
     /// The same with further lines in the server's table.
     pub(crate) async fn with_server(proxy: &str, server: &str) -> Scene {
+        Scene::with(("", proxy, server)).await
+    }
+
+    /// The same with further lines in `[gateway]` too.
+    pub(crate) async fn with((gateway, proxy, server): (&str, &str, &str)) -> Scene {
         let authority = Authority::open().await;
         let client = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(client.path(), "gateway:canary-client-secret").unwrap();
         let gateway = format!(
-            "public_url = \"https://mcp.example.com\"\n{}client = \"file:{}\"\n[oauth_proxy]\n{proxy}[[oauth_proxy.client]]\nid = \"{CLIENT}\"\nname = \"Editor\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n",
+            "public_url = \"https://mcp.example.com\"\n{gateway}{}client = \"file:{}\"\n[oauth_proxy]\n{proxy}[[oauth_proxy.client]]\nid = \"{CLIENT}\"\nname = \"Editor\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n",
             authority.issuer(),
             client.path().display(),
         );

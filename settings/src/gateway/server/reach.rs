@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Headers that the gateway writes itself, or that belong to one connection.
-const OWN_HEADERS: [&str; 16] = [
+const OWN_HEADERS: [&str; 17] = [
     "authorization",
+    "dpop",
     "accept",
     "connection",
     "content-length",

@@ -1,0 +1,154 @@
+//! What a request of the stateless era is bound to, and what it came back with: the server's own state, or word that the person
+//! whom the gateway asked to sign in to the server was shown the link.
+
+use super::forward::{Destination, is_ambiguous};
+use super::{Asked, Visit};
+use crate::call_slots::{ServerCalls, SlotLimits};
+use crate::catalog::Catalog;
+use crate::frame::member;
+use crate::greeting::Era;
+use crate::node::Node;
+use crate::request_state::{self, GivenState, NotOurState, StateBinding};
+use crate::sealed::Sealer;
+use crate::server::GatewayServer;
+use crate::sign_in::{INPUT_REQUEST, shows_urls};
+use engine::call::Call;
+use engine::credentials::Unavailable;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The requests whose answer may ask the client for something.
+const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+/// How often it is looked whether a person has signed in.
+const LOOK: Duration = Duration::from_millis(500);
+/// The calls in flight of one caller among which one may wait: each of them looks into the store.
+const MAX_WAITING: usize = 8;
+
+/// What a request is bound to, and what it came back with.
+#[derive(Debug)]
+pub(super) struct RequestBinding {
+    /// What the answer's `requestState` is bound to. Older sessions have no such states.
+    pub(super) binding: Option<StateBinding>,
+    pub(super) given: Option<GivenState>,
+    /// The answer may ask the client to show a link, as far as the request is concerned.
+    may_ask: bool,
+}
+
+impl RequestBinding {
+    /// The state of an answer that asks the client to show its person a link; `None` if the client is not to be asked.
+    pub(super) fn sign_in_state(&self, visit: &Visit, sealer: &Sealer) -> Option<String> {
+        let binding = self.binding.as_ref().filter(|_| self.may_ask)?;
+        shows_urls(&visit.askable).then(|| request_state::seal_sign_in(sealer, binding)).flatten()
+    }
+}
+
+/// What a person did with the link that a client was asked to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Accepted,
+    Declined,
+    /// The client does not say.
+    Unsaid,
+}
+
+fn shown(responses: Option<&[u8]>) -> Shown {
+    let response = responses.and_then(|responses| member(responses, INPUT_REQUEST));
+    match response.and_then(|response| member(response, "action")) {
+        Some(br#""accept""#) => Shown::Accepted,
+        Some(_) => Shown::Declined,
+        None => Shown::Unsaid,
+    }
+}
+
+fn responses(asked: Asked<'_>) -> Option<&[u8]> {
+    member(asked.params()?.raw, "inputResponses")
+}
+
+impl Node {
+    /// What a request is bound to. An error if its state was not given for it.
+    pub(super) fn bind(
+        &self,
+        visit: &Visit,
+        asked: Asked<'_>,
+        server: &GatewayServer,
+        call: &Call<'_>,
+    ) -> Result<RequestBinding, NotOurState> {
+        let given = asked.params().and_then(|params| params.request_state);
+        // Making one reads all arguments.
+        let binding = (given.is_some() || visit.era == Era::Stateless).then(|| {
+            let target = call.target.map(|target| target.key);
+            StateBinding::of(&visit.principal_id, server.id(), asked.method, target, call.arguments)
+        });
+        let given = given.zip(binding.as_ref()).map(|(given, binding)| {
+            let revoked = self.authenticator().revoked().principal(visit.caller.identity());
+            request_state::open(&self.shared.sealer, binding, given, revoked)
+        });
+        let given = given.transpose()?;
+        let responses = responses(asked);
+        // A client that is in the middle of answering the server could not answer both.
+        let is_free = match &given {
+            None => responses.is_none(),
+            Some(GivenState::SignIn) => shown(responses) != Shown::Declined,
+            Some(GivenState::Servers(_)) => false,
+        };
+        let may_ask = is_free && visit.era == Era::Stateless && ASKING.contains(&asked.method);
+        Ok(RequestBinding { binding, given, may_ask })
+    }
+
+    /// Waits for a person who was shown the link, since clients make the request again as soon as the browser is open. Whether
+    /// the person has signed in is found out behind this, where the request is decided on.
+    pub(super) async fn await_sign_in(&self, visit: &Visit, asked: Asked<'_>, catalog: &Catalog) {
+        let has_state = asked.params().is_some_and(|params| params.request_state.is_some());
+        let is_accepted = shown(responses(asked)) == Shown::Accepted;
+        if visit.era != Era::Stateless || !has_state || !is_accepted || is_ambiguous(asked) {
+            return;
+        }
+        let Some(destination) = self.destination(visit, asked, catalog) else { return };
+        let Destination { known, name, .. } = &destination;
+        let server = &known.server;
+        if !server.broker.is_per_person()
+            || !self.shared.authorizer.could_use(&visit.caller, server.id())
+        {
+            return;
+        }
+        let call = visit.call_of(asked, name.as_deref());
+        let bound = self.bind(visit, asked, server, &call);
+        if !bound.is_ok_and(|bound| bound.given == Some(GivenState::SignIn)) {
+            return;
+        }
+        let limits = &self.shared.settings().front.limits;
+        // It is none of the server's calls yet, and one of the caller's.
+        let per_caller = limits.calls_per_caller.min(MAX_WAITING);
+        let slots = SlotLimits { per_caller, per_server: usize::MAX };
+        let slot = self.call_slots.take(&visit.principal_id, &ServerCalls::default(), slots);
+        let Ok(_slot) = slot else { return };
+        let patience = Duration::from_secs(limits.approval_wait_seconds);
+        let until = Instant::now() + visit.expires.map_or(patience, |left| left.min(patience));
+        while let Err(Unavailable::SignInNeeded) = server.broker.obtain(&visit.inbound).await
+            && Instant::now() < until
+        {
+            sleep(LOOK).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_action_that_says_so_accepts() {
+        let check = |responses: &str, expected: Shown| {
+            assert_eq!(shown(Some(responses.as_bytes())), expected, "{responses}");
+        };
+        check(r#"{"sign_in":{"action":"accept"}}"#, Shown::Accepted);
+        check(r#"{"other":{"action":"decline"},"sign_in":{"action":"accept"}}"#, Shown::Accepted);
+        check(r#"{"sign_in":{"action":"decline"}}"#, Shown::Declined);
+        check(r#"{"sign_in":{"action":"cancel"}}"#, Shown::Declined);
+        check(r#"{"sign_in":{"action":7}}"#, Shown::Declined);
+        check(r#"{"sign_in":{}}"#, Shown::Unsaid);
+        check(r#"{"other":{"action":"accept"}}"#, Shown::Unsaid);
+        check("7", Shown::Unsaid);
+        assert_eq!(shown(None), Shown::Unsaid);
+    }
+}
