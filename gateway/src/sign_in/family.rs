@@ -68,6 +68,7 @@ fn name(id: &str) -> Result<SignInName, SignInRefusal> {
 }
 
 impl SignIns {
+    /// Begins a family, unless its code came back meanwhile and ended it.
     pub(super) async fn begin_family(
         self: &Arc<Self>,
         id: &str,
@@ -78,7 +79,16 @@ impl SignIns {
         let times = (now, after(now, proxy.refresh_seconds));
         let named = (SignInKind::Family, name(id)?);
         let record = self.record(named, &family.identity.principal(), times, family)?;
-        Ok(self.with_store(move |store| store.put_sign_in(&record)).await?)
+        let has_begun = self.with_store(move |store| {
+            store.put_sign_in(&record)?;
+            // Looked for behind the write: who ends a family notes that first, and then removes what there is.
+            let is_ended = store.sign_in(SignInKind::Revoked, &record.name)?.is_some();
+            if is_ended {
+                store.remove_sign_in(SignInKind::Family, &record.name)?;
+            }
+            Ok(!is_ended)
+        });
+        has_begun.await?.then_some(()).ok_or(SignInRefusal::CodeReplayed)
     }
 
     /// Takes a refresh token: the family with the generation that counts from now on.
