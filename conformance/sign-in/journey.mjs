@@ -9,7 +9,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { bench, check, events, filesWith, gate, here, run, start } from './bench.mjs';
 
-const [kind] = process.argv.slice(2);
+const [kind, ...options] = process.argv.slice(2);
+const dpop = options.includes('--dpop') ? ['--dpop'] : [];
 const { SERVERS, BROWSER = `node ${here}plain-browser.mjs` } = process.env;
 const newest = (name) => join(SERVERS, name, readdirSync(join(SERVERS, name)).sort().at(-1));
 const SECONDS = 4;
@@ -34,7 +35,7 @@ async function startServer(issuer) {
     }
     return url;
   }
-  const server = start('node', [join(here, 'server.mjs'), newest('sdk'), issuer]);
+  const server = start('node', [join(here, 'server.mjs'), newest('sdk'), issuer, ...dpop]);
   return (await server.next(({ url }) => url, 'the server')).url;
 }
 
@@ -51,7 +52,7 @@ await bench(async (folder) => {
   const home = join(folder, 'home');
   mkdirSync(join(folder, '.cursor'), { recursive: true });
   const env = { ...process.env, BROWSER, HOLDPOINT_HOME: home, HOME: folder };
-  const authority = start('node', [join(here, 'authority.mjs'), newest('oidc-provider'), String(SECONDS)]);
+  const authority = start('node', [join(here, 'authority.mjs'), newest('oidc-provider'), String(SECONDS), ...dpop]);
   const { issuer } = await authority.next((line) => line.issuer, 'the authorization server');
   const url = await startServer(issuer);
   const said = [];
@@ -67,6 +68,8 @@ await bench(async (folder) => {
   check('sign-in: the scopes of the challenge', scopes.join(' ') === 'tools', scopes);
   const grant = await authority.next(({ type }) => type === 'authorization_code', 'the grant');
   check('sign-in: the token is for this server alone', grant.resource === url, grant);
+  const type = dpop.length ? 'DPoP' : 'Bearer';
+  check(`sign-in: the token is of the type ${type}`, grant.token_type === type, grant);
   check('sign-in: a receipt says so', events(home, 'sign_in.complete').length === 1);
 
   let session = gate(['--server', id, '--url', url, '--sign-in', '--posture', 'guard'], env);

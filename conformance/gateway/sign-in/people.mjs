@@ -96,9 +96,9 @@ async function tokens(person) {
 }
 
 let number = 0;
-async function ask(node, token, method, params, path = '/mcp') {
+async function ask(node, token, method, params, path = '/mcp', capabilities = {}) {
   number += 1;
-  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {}, 'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' } };
+  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': capabilities, 'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' } };
   const headers = {
     authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json, text/event-stream',
     'mcp-protocol-version': '2026-07-28', 'mcp-method': method, ...(params.name ? { 'mcp-name': params.name } : {}),
@@ -141,18 +141,18 @@ const isLink = elicited instanceof UrlElicitationRequiredError && elicited.elici
 check(isLink, 'the official client is given the link as an elicitation (-32042)', elicited);
 await official.close();
 
-async function signInToServer(person, link, account) {
+async function signInToServer(person, link, account, server = 'notes') {
   await person.page.goto(link);
   await person.page.waitForLoadState('networkidle');
   if (person.page.url().startsWith(scene.issuer)) await signInAt(person.page, person.name);
-  check(await person.page.locator('h1', { hasText: 'Sign in to notes?' }).count(), `${person.name} sees what will be signed in to`, await person.page.content());
-  await picture(person.page, `link-${person.name}`);
+  check(await person.page.locator('h1', { hasText: `Sign in to ${server}?` }).count(), `${person.name} sees that ${server} will be signed in to`, await person.page.content());
+  await picture(person.page, `link-${server}-${person.name}`);
   await person.page.click('button.main');
   await person.page.waitForLoadState('networkidle');
   await signInAt(person.page, account);
   await person.page.waitForLoadState('networkidle');
-  check(await person.page.locator('h1', { hasText: 'Signed in to notes' }).count(), `${person.name} signs in to the server`, await person.page.content());
-  await picture(person.page, `done-${person.name}`);
+  check(await person.page.locator('h1', { hasText: `Signed in to ${server}` }).count(), `${person.name} signs in to ${server}`, await person.page.content());
+  await picture(person.page, `done-${server}-${person.name}`);
 }
 const link = refused.error.data.sign_in;
 await signInToServer(ada, link, 'ada-at-notes');
@@ -185,6 +185,62 @@ for (let round = 0; round < 3; round += 1) {
   const calls = Array.from({ length: 8 }, (_, index) => whoami(index % 2 ? one : two, ada.token));
   const answers = (await Promise.all(calls)).map(said);
   check(answers.every((text) => text === 'you are ada-at-notes'), `expired: 8 calls at both nodes at once are made with a refreshed token (${round + 1})`, answers);
+}
+
+// A server whose tokens are bound to keys, and the official client of 2026-07-28, which shows a person URLs by itself.
+const modern = await import(pathToFileURL(join(scene.modernClient, 'node_modules/@modelcontextprotocol/client/dist/index.mjs')).href);
+async function modernClient(node, token, show) {
+  const options = { capabilities: { elicitation: { url: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } };
+  const client = new modern.Client({ name: 'test', version: '2' }, options);
+  client.setRequestHandler('elicitation/create', (request) => show(request.params));
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new modern.StreamableHTTPClientTransport(new URL(`${node}/mcp`), { requestInit }));
+  return client;
+}
+const call = { name: 'safe__whoami', arguments: {} };
+let shown = [];
+let signingIn;
+const hers = await modernClient(one, ada.token, (params) => {
+  shown.push(params);
+  // As a host does: the browser is opened, and the call made again at once. The gateway waits for ada.
+  signingIn ??= signInToServer(ada, params.url, 'ada-at-safe', 'safe');
+  return { action: 'accept' };
+});
+const keyed = (answer) => said({ result: answer })?.match(/^you are (\S+) with the key (\S+)$/)?.slice(1) ?? [];
+const hersFirst = keyed(await hers.callTool(call));
+await signingIn;
+check(shown[0].mode === 'url' && shown[0].url.startsWith(`${one}/sign-in/safe?link=`), 'the official client of 2026-07-28 is asked to show the link', shown);
+check(hersFirst[0] === 'ada-at-safe', `the same callTool goes on once ada has signed in (${shown.length} question), with a token that is bound to a key`, hersFirst);
+await hers.close();
+
+const urls = { elicitation: { url: {} } };
+const asked = (await ask(two, bob.token, 'tools/call', call, '/mcp', urls)).result;
+check(asked?.resultType === 'input_required' && asked.requestState, "bob's call is not made with ada's account: bob is asked too", asked);
+const accepted = { sign_in: { action: 'accept' } };
+const stolen = await ask(two, ada.token, 'tools/call', { ...call, requestState: asked.requestState, inputResponses: accepted }, '/mcp', urls);
+check(stolen.error?.code === -32602, "bob's requestState is refused in ada's hands", stolen);
+const moved = await ask(two, bob.token, 'tools/call', { name: 'notes__whoami', arguments: {}, requestState: asked.requestState, inputResponses: accepted }, '/mcp', urls);
+check(moved.error?.code === -32602, 'and for another tool', moved);
+await ada.page.goto(asked.inputRequests.sign_in.params.url);
+check((await ada.page.content()).includes('The link is for another person.'), 'the link of an elicitation does not work for another person');
+const unwilling = await modernClient(two, bob.token, () => ({ action: 'decline' }));
+const declined = await unwilling.callTool(call).catch((error) => error);
+check(declined.code === 1013 && declined.data?.sign_in, 'a person who declines ends the call with its refusal', declined);
+await unwilling.close();
+const his = await modernClient(two, bob.token, async (params) => {
+  await signInToServer(bob, params.url, 'bob-at-safe', 'safe');
+  return { action: 'accept' };
+});
+const hisFirst = keyed(await his.callTool(call));
+check(hisFirst[0] === 'bob-at-safe' && hisFirst[1] !== hersFirst[1], 'bob has a key of his own', [hersFirst, hisFirst]);
+await his.close();
+const proven = async (node, token) => keyed((await ask(node, token, 'tools/call', call)).result ?? {});
+for (let round = 0; round < 3; round += 1) {
+  if (round) await new Promise((resolve) => setTimeout(resolve, scene.ttl * 1000));
+  const calls = Array.from({ length: 8 }, (_, index) => proven(index % 2 ? one : two, index < 4 ? ada.token : bob.token));
+  const answers = await Promise.all(calls);
+  const isRight = answers.every((answer, index) => JSON.stringify(answer) === JSON.stringify(index < 4 ? hersFirst : hisFirst));
+  check(isRight, `${round ? 'expired' : 'fresh'}: 8 calls of both at both nodes at once, each proven with its person's key, which stays (${round + 1})`, answers);
 }
 
 // The official suite's scenarios for authorization servers; ada's browser opens what it asks for.

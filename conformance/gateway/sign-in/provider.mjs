@@ -1,5 +1,5 @@
 // An OpenID provider or authorization server on loopback, with npm's `oidc-provider`, for tests only.
-// usage: node provider.mjs FOLDER PORT CONFIG   (FOLDER has the package; CONFIG is JSON: clients, resource, ttl, registration)
+// usage: node provider.mjs FOLDER PORT CONFIG   (FOLDER has the package; CONFIG is JSON: clients, resource, ttl, registration, dpop)
 // Anyone signs in with any name; the name is the subject. Every request is written to standard output, as a line of JSON.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,7 +8,7 @@ const [folder, port, config] = process.argv.slice(2);
 const { default: Provider } = await import(
   pathToFileURL(join(folder, 'node_modules/oidc-provider/lib/index.js')).href
 );
-const { clients = [], resource, ttl = 600, registration = false } = JSON.parse(config);
+const { clients = [], resource, ttl = 600, registration = false, dpop = false } = JSON.parse(config);
 const issuer = `http://127.0.0.1:${port}`;
 
 const provider = new Provider(issuer, {
@@ -26,6 +26,7 @@ const provider = new Provider(issuer, {
     devInteractions: { enabled: true },
     revocation: { enabled: true },
     registration: { enabled: registration },
+    dPoP: { enabled: dpop, nonceSecret: Buffer.alloc(32, 7), requireNonce: () => dpop },
     resourceIndicators: {
       enabled: Boolean(resource),
       defaultResource: () => resource,
@@ -36,7 +37,7 @@ const provider = new Provider(issuer, {
   },
 });
 const said = (line) => console.log(JSON.stringify(line));
-provider.on('grant.success', (ctx) => said({ grant: ctx.oidc.params.grant_type, client: ctx.oidc.client.clientId }));
+provider.on('grant.success', (ctx) => said({ grant: ctx.oidc.params.grant_type, client: ctx.oidc.client.clientId, type: ctx.body.token_type }));
 provider.on('grant.error', (_ctx, error) => said({ error: error.error, description: error.error_description }));
 provider.on('grant.revoked', (_ctx, grant) => said({ revoked: grant }));
 // What must be found nowhere else: with the token's own value as its id.

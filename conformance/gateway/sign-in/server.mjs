@@ -1,28 +1,35 @@
 // An MCP server on loopback that takes only tokens of one authorization server for itself, with the TypeScript SDK.
-// usage: node server.mjs FOLDER PORT ISSUER   (FOLDER has @modelcontextprotocol/sdk)
-// Its one tool says who the token is about. Every call is written to standard output.
+// usage: node server.mjs FOLDER PORT ISSUER [--dpop]   (FOLDER has @modelcontextprotocol/sdk)
+// Its one tool says who the token is about. Every call is written to standard output. With --dpop it takes only tokens that are
+// bound to a key (RFC 9449), each request with a proof of its own that has the nonce of the moment; the tool then says which key.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { requireProof } from '../../sign-in/proof.mjs';
 
-const [folder, port, issuer] = process.argv.slice(2);
+const [folder, port, issuer, ...options] = process.argv.slice(2);
+const dpop = options.includes('--dpop');
 const require = createRequire(pathToFileURL(join(folder, 'package.json')));
 const from = (name) => import(pathToFileURL(require.resolve(name)).href);
 const { McpServer } = await from('@modelcontextprotocol/sdk/server/mcp.js');
 const { StreamableHTTPServerTransport } = await from('@modelcontextprotocol/sdk/server/streamableHttp.js');
 const { requireBearerAuth } = await from('@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js');
-const { createRemoteJWKSet, jwtVerify } = await from('jose');
+const jose = await from('jose');
 const { default: express } = await from('express');
 
 const resource = `http://127.0.0.1:${port}/mcp`;
 const metadata = `http://127.0.0.1:${port}/.well-known/oauth-protected-resource/mcp`;
-const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`));
+const keys = jose.createRemoteJWKSet(new URL(`${issuer}/jwks`));
 const { InvalidTokenError } = await from('@modelcontextprotocol/sdk/server/auth/errors.js');
+async function verify(token) {
+  const { payload } = await jose.jwtVerify(token, keys, { issuer, audience: resource, clockTolerance: 0 });
+  const key = payload.cnf?.jkt;
+  return { token, clientId: payload.client_id, scopes: [], expiresAt: payload.exp, key, extra: { sub: payload.sub, key } };
+}
 const verifier = {
   async verifyAccessToken(token) {
     try {
-      const { payload } = await jwtVerify(token, keys, { issuer, audience: resource, clockTolerance: 0 });
-      return { token, clientId: payload.client_id, scopes: [], expiresAt: payload.exp, extra: { sub: payload.sub } };
+      return await verify(token);
     } catch (error) {
       throw new InvalidTokenError(error.message);
     }
@@ -32,14 +39,15 @@ const verifier = {
 const app = express();
 app.use(express.json());
 app.get('/.well-known/oauth-protected-resource/mcp', (_request, response) => {
-  response.json({ resource, authorization_servers: [issuer], scopes_supported: ['read'] });
+  response.json({ resource, authorization_servers: [issuer], scopes_supported: ['read'], dpop_bound_access_tokens_required: dpop });
 });
-app.post('/mcp', requireBearerAuth({ verifier, resourceMetadataUrl: metadata }), async (request, response) => {
+const guard = dpop ? requireProof({ jose, verify, resource, metadata }) : requireBearerAuth({ verifier, resourceMetadataUrl: metadata });
+app.post('/mcp', guard, async (request, response) => {
   const server = new McpServer({ name: 'notes', version: '1.0.0' });
   server.registerTool('whoami', { description: 'Says whose account is used.' }, async (extra) => {
-    const sub = extra.authInfo?.extra?.sub;
-    console.log(JSON.stringify({ called: sub }));
-    return { content: [{ type: 'text', text: `you are ${sub}` }] };
+    const { sub, key } = extra.authInfo.extra;
+    console.log(JSON.stringify({ called: sub, key }));
+    return { content: [{ type: 'text', text: `you are ${sub}${key ? ` with the key ${key}` : ''}` }] };
   });
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
   response.on('close', () => { transport.close(); server.close(); });
