@@ -63,7 +63,7 @@ fn servers_that_people_sign_in_to_are_named() {
         .exits(0)
         .says("5 no token passthrough: met")
         .says("each person signs in to `notes` with an account of their own");
-    bench.file("gateway.toml", &file.replace("credentials = { mode = \"user\" }\n", ""));
+    bench.file("gateway.toml", file.replace("credentials = { mode = \"user\" }\n", ""));
     let without = bench.run(["gateway", "--check", "--config", "gateway.toml"]).exits(0);
     without.says("a call with one in it is refused)");
 }

@@ -11,7 +11,7 @@ mod documents;
 #[path = "sign_in/proofs.rs"]
 mod proofs;
 
-use crate::stage::{Setting, Stage, until};
+use crate::stage::{Answer, Setting, Stage, until};
 use browser::{Browser, CHALLENGE, CLIENT, REDIRECT, Scene, VERIFIER, location, parameter};
 use serde_json::{Value, json};
 
@@ -213,7 +213,7 @@ async fn of_a_code_that_is_redeemed_twice_at_once_nothing_is_left() {
         let given: Vec<Value> = [both.0, both.1]
             .iter()
             .filter(|answer| answer.status == 200)
-            .map(|answer| answer.json())
+            .map(Answer::json)
             .collect();
         assert!(given.len() <= 1, "{given:?}");
         for tokens in given {

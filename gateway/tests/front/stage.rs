@@ -41,10 +41,10 @@ pub(crate) struct Script {
     pub(crate) documents: BTreeMap<String, Value>,
 }
 
-/// A status and a header with which requests are refused, by their headers.
-pub(crate) struct Refuses(
-    pub(crate) Box<dyn FnMut(&http::HeaderMap) -> Option<(u16, &'static str, String)> + Send>,
-);
+/// The status and the header with which a request is refused, if it is, by its headers.
+type Refusing = dyn FnMut(&http::HeaderMap) -> Option<(u16, &'static str, String)> + Send;
+
+pub(crate) struct Refuses(pub(crate) Box<Refusing>);
 
 impl std::fmt::Debug for Refuses {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -99,7 +99,7 @@ async fn respond(
         }
         "/token" => match prove(&played, &parts, &url) {
             Ok(key) => issue(&mut played, form(), key),
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         },
         "/revoke" => {
             played.revoked.push(form()["token"].clone());
@@ -117,7 +117,7 @@ fn prove(
     played: &Played,
     parts: &http::request::Parts,
     url: &str,
-) -> Result<Option<String>, http::Response<Full<Bytes>>> {
+) -> Result<Option<String>, Box<http::Response<Full<Bytes>>>> {
     let Some(wanted) = played.nonce else { return Ok(None) };
     let proof = Proof::read(&parts.headers);
     assert_eq!((&*proof.claim("htm"), proof.claim("htu")), ("POST", format!("{url}/token")));
@@ -127,7 +127,8 @@ fn prove(
     }
     let response = http::Response::builder().status(400).header("dpop-nonce", wanted);
     let body = json!({"error": "use_dpop_nonce"}).to_string();
-    Err(response.header("content-type", "application/json").body(Full::new(body.into())).unwrap())
+    let response = response.header("content-type", "application/json");
+    Err(Box::new(response.body(Full::new(body.into())).unwrap()))
 }
 
 /// The account is in the code and in every token, so that a test sees whose token reaches the server.

@@ -80,13 +80,15 @@ async fn a_call_asks_for_the_sign_in_and_its_retry_goes_on() {
     let made = accounts.retry("ada", question.answered("accept")).await;
     assert_eq!(made["result"]["content"][0]["text"], "read_report a", "{made}");
     // The server gets the call as it was made at first.
-    let script = accounts.scene.stage.script.lock().unwrap();
-    let (_, headers, sent) = script.asked.iter().rfind(|(name, ..)| name == "tools/call").unwrap();
-    assert!(headers["authorization"].to_str().unwrap().contains("ada-there"));
-    let params = sent["params"].as_object().unwrap();
-    assert!(!params.contains_key("requestState") && !params.contains_key("inputResponses"));
-    assert_eq!(params["arguments"], json!({"path": "a"}));
-    drop(script);
+    {
+        let script = accounts.scene.stage.script.lock().unwrap();
+        let (_, headers, sent) =
+            script.asked.iter().rfind(|(name, ..)| name == "tools/call").unwrap();
+        assert!(headers["authorization"].to_str().unwrap().contains("ada-there"));
+        let params = sent["params"].as_object().unwrap();
+        assert!(!params.contains_key("requestState") && !params.contains_key("inputResponses"));
+        assert_eq!(params["arguments"], json!({"path": "a"}));
+    }
     // The link counted once.
     let mut ada = accounts.browser("ada").await;
     assert_eq!(accounts.follow(&mut ada, &again.link).await.status, 400);
