@@ -2,18 +2,17 @@
 
 use crate::canonical::Sink;
 use sha2::{Digest, Sha256};
-use std::fmt;
-use std::str::FromStr;
 
 /// Something that is not 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a hash has 64 hexadecimal digits")]
 pub struct BadHash;
 
-macro_rules! hash_type {
+/// Makes 32 bytes a type of their own that is written as lower-case hex: `struct $name([u8; 32])`.
+#[macro_export]
+macro_rules! hex_bytes {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name([u8; 32]);
 
         impl $name {
@@ -21,41 +20,63 @@ macro_rules! hash_type {
                 Self(bytes)
             }
 
-            /// The hash of some bytes.
-            pub fn of(bytes: &[u8]) -> Self {
-                Self(Sha256::digest(bytes).into())
-            }
-
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(&hex::encode(self.0))
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                formatter.write_str(&$crate::hash::hex_of(&self.0))
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 write!(formatter, "{}({self})", stringify!($name))
             }
         }
 
-        impl FromStr for $name {
-            type Err = BadHash;
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::hash::BadHash;
 
-            fn from_str(text: &str) -> Result<Self, BadHash> {
-                let mut bytes = [0; 32];
-                hex::decode_to_slice(text, &mut bytes).map_err(|_| BadHash)?;
-                Ok(Self(bytes))
+            fn from_str(text: &str) -> Result<Self, $crate::hash::BadHash> {
+                $crate::hash::bytes_of(text).map(Self)
             }
         }
 
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
+            }
+        }
+    };
+}
+
+/// Bytes as lower-case hex.
+pub fn hex_of(bytes: &[u8; 32]) -> String {
+    hex::encode(bytes)
+}
+
+/// The bytes that 64 hexadecimal digits stand for.
+pub fn bytes_of(text: &str) -> Result<[u8; 32], BadHash> {
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text, &mut bytes).map_err(|_| BadHash)?;
+    Ok(bytes)
+}
+
+macro_rules! hash_type {
+    ($(#[$meta:meta])* $name:ident) => {
+        hex_bytes! {
+            $(#[$meta])*
+            #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+            $name
+        }
+
+        impl $name {
+            /// The hash of some bytes.
+            pub fn of(bytes: &[u8]) -> Self {
+                Self(Sha256::digest(bytes).into())
             }
         }
     };

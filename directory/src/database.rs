@@ -117,10 +117,7 @@ impl Database {
         values: impl rusqlite::Params,
         read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
-        let fault = self.fault();
-        let mut statement = self.connection.prepare_cached(sql).map_err(fault)?;
-        let rows = statement.query_map(values, read).map_err(fault)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(fault)
+        all_rows(&self.connection, sql, values, read).map_err(self.fault())
     }
 
     /// How many entries the log has.
@@ -131,32 +128,15 @@ impl Database {
 
     /// Entries from a number on, at most so many.
     pub fn entries(&self, from: u64, most: usize) -> Result<Vec<Vec<u8>>> {
-        let fault = self.fault();
-        let mut statement = self
-            .connection
-            .prepare_cached(
-                "SELECT number, entry FROM leaves WHERE number >= ?1 ORDER BY number LIMIT ?2",
-            )
-            .map_err(fault)?;
-        let from_number = i64::try_from(from).unwrap_or(i64::MAX);
-        let rows = statement
-            .query_map(params![from_number, i64::try_from(most).unwrap_or(i64::MAX)], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
-            })
-            .map_err(fault)?;
-        let mut entries = Vec::new();
-        for (at, row) in rows.enumerate() {
-            let (number, entry) = row.map_err(fault)?;
-            if number != from_number.saturating_add(i64::try_from(at).unwrap_or(i64::MAX)) {
-                let path = self.path.clone();
-                return Err(DatabaseError::Damaged {
-                    path,
-                    problem: "an entry of the log is missing",
-                });
-            }
-            entries.push(entry);
-        }
-        Ok(entries)
+        let first = i64::try_from(from).unwrap_or(i64::MAX);
+        let rows = self.rows(
+            "SELECT number, entry FROM leaves WHERE number >= ?1 ORDER BY number LIMIT ?2",
+            params![first, i64::try_from(most).unwrap_or(i64::MAX)],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)),
+        )?;
+        let is_whole = (first..).zip(&rows).all(|(expected, (number, _))| expected == *number);
+        self.sound(is_whole.then_some(()), "an entry of the log is missing")?;
+        Ok(rows.into_iter().map(|(_, entry)| entry).collect())
     }
 
     /// A contract or document, by its hash.
@@ -199,46 +179,13 @@ impl Database {
 
     /// Observations that are not in the log yet, in the order they were made.
     pub fn unrecorded(&self) -> Result<Vec<Observation>> {
-        let fault = self.fault();
-        let mut statement = self
-            .connection
-            .prepare("SELECT server, release, at, outcome, capture, manifest, launch FROM observations WHERE is_recorded = 0 ORDER BY at, rowid")
-            .map_err(fault)?;
-        let rows = statement
-            .query_map([], |row| {
-                let text = |at: usize| row.get::<_, String>(at);
-                let capture: Option<String> = row.get(4)?;
-                Ok((
-                    text(0)?,
-                    text(1)?,
-                    row.get::<_, i64>(2)?,
-                    text(3)?,
-                    capture,
-                    text(5)?,
-                    text(6)?,
-                ))
-            })
-            .map_err(fault)?;
-        let damaged = || DatabaseError::Damaged {
-            path: self.path.clone(),
-            problem: "an observation cannot be read",
-        };
-        let mut observations = Vec::new();
-        for row in rows {
-            let (server, release, at, outcome, capture, manifest, launch) = row.map_err(fault)?;
-            observations.push(Observation {
-                server: server.parse().map_err(|_| damaged())?,
-                release: Some(release).filter(|release| !release.is_empty()),
-                at: Timestamp(at),
-                outcome: match capture {
-                    Some(capture) => Outcome::Listed(capture),
-                    None => Outcome::NotListed(NotListed::from_word(&outcome).ok_or_else(damaged)?),
-                },
-                manifest: serde_json::from_str::<Manifest>(&manifest).map_err(|_| damaged())?,
-                launch: serde_json::from_str(&launch).map_err(|_| damaged())?,
-            });
-        }
-        Ok(observations)
+        let observations = self.rows(
+            "SELECT server, release, at, outcome, capture, manifest, launch FROM observations WHERE is_recorded = 0 ORDER BY at, rowid",
+            [],
+            |row| Ok(observation(row)),
+        )?;
+        let observations = observations.into_iter();
+        observations.map(|it| self.sound(it, "an observation cannot be read")).collect()
     }
 
     pub fn due(&self, server: &SubjectId) -> Result<Option<Due>> {
@@ -263,23 +210,47 @@ impl Database {
 
     /// Anchors, newest first.
     pub fn anchors(&self, most: usize) -> Result<Vec<StoredAnchor>> {
-        let fault = self.fault();
-        let mut statement = self
-            .connection
-            .prepare("SELECT size, text, at, proof FROM anchors ORDER BY size DESC LIMIT ?1")
-            .map_err(fault)?;
-        let rows = statement
-            .query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| {
+        self.rows(
+            "SELECT size, text, at, proof FROM anchors ORDER BY size DESC LIMIT ?1",
+            [i64::try_from(most).unwrap_or(i64::MAX)],
+            |row| {
                 Ok(StoredAnchor {
                     size: row.get::<_, i64>(0)?.unsigned_abs(),
                     text: row.get(1)?,
                     at: Timestamp(row.get(2)?),
                     proof: row.get(3)?,
                 })
-            })
-            .map_err(fault)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(fault)
+            },
+        )
     }
+}
+
+/// `None` if a column has what this version does not write.
+fn observation(row: &rusqlite::Row<'_>) -> Option<Observation> {
+    let text = |at: usize| row.get::<_, String>(at).ok();
+    let capture: Option<String> = row.get(4).ok()?;
+    Some(Observation {
+        server: text(0)?.parse().ok()?,
+        release: Some(text(1)?).filter(|release| !release.is_empty()),
+        at: Timestamp(row.get(2).ok()?),
+        outcome: match capture {
+            Some(capture) => Outcome::Listed(capture),
+            None => Outcome::NotListed(NotListed::from_word(&text(3)?)?),
+        },
+        manifest: serde_json::from_str::<Manifest>(&text(5)?).ok()?,
+        launch: serde_json::from_str(&text(6)?).ok()?,
+    })
+}
+
+fn all_rows<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(values, read)?;
+    rows.collect()
 }
 
 /// A transaction.
@@ -318,10 +289,7 @@ impl Writing<'_> {
         values: impl rusqlite::Params,
         read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
-        let fault = self.fault();
-        let mut statement = self.transaction.prepare_cached(sql).map_err(fault)?;
-        let rows = statement.query_map(values, read).map_err(fault)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(fault)
+        all_rows(self.transaction, sql, values, read).map_err(self.fault())
     }
 
     /// Adds an entry to the log. Its number has to be the next.
