@@ -19,6 +19,14 @@ impl<T: Copy> Says<T> {
         }
     }
 
+    /// A failure, as the answer that it counts for.
+    fn or_miss(self, miss: T) -> Says<T> {
+        match self {
+            Says::Answer(_) => self,
+            Says::Miss | Says::Panic => Says::Answer(miss),
+        }
+    }
+
     fn all(answers: &[T]) -> Vec<Says<T>> {
         let answers = answers.iter().map(|answer| Says::Answer(*answer));
         answers.chain([Says::Miss, Says::Panic]).collect()
@@ -106,8 +114,9 @@ fn tiers_that_are_not_there_change_nothing() {
     }
 }
 
-/// Every kind of change, with every answer and every failure of every tier: no answer but a behaviour that was observed to
-/// be as declared lets a call go on, and only where behaviour was the question.
+/// Every kind of change, alone and with another one, of a tool that is there before, after or both, with every answer and
+/// every failure of every tier: no answer but a behaviour that was observed to be as declared lets a call go on, and only where
+/// behaviour was the question.
 #[test]
 fn only_tier_3_clears_and_nothing_else_does_more_than_raise() {
     // A panic in a tier is part of what is tried; its message is not.
@@ -115,20 +124,92 @@ fn only_tier_3_clears_and_nothing_else_does_more_than_raise() {
     for kind in ChangeKind::ALL {
         for beside in [None, Some(ChangeKind::AddedOptionalParam), Some(ChangeKind::MarkerFound)] {
             let kinds: Vec<ChangeKind> = [*kind].into_iter().chain(beside).collect();
-            for before in Verdict::ALL {
-                for corpus in Says::all(&CorpusAnswer::ALL) {
-                    for reader in Says::all(&Opinion::ALL) {
-                        for verifier in Says::all(&Behavior::ALL) {
-                            let judged = judgement(before, &kinds);
-                            let after = climbed(corpus, reader, verifier, judged.clone());
-                            check_rules(&judged, &after, corpus, reader, verifier);
-                        }
-                    }
-                }
+            for verdict in Verdict::ALL {
+                let both = judgement(verdict, &kinds);
+                check_all_answers(&both);
+                check_all_answers(&Judgement { before: None, ..both.clone() });
+                check_all_answers(&Judgement { after: None, ..both });
             }
         }
     }
     drop(std::panic::take_hook());
+}
+
+/// Which tiers were asked.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Asked(std::cell::RefCell<Vec<&'static str>>);
+
+struct Counted<'a, T>(&'a Asked, Says<T>);
+
+impl<T> Counted<'_, T> {
+    fn note(&self, tier: &'static str) {
+        self.0.0.borrow_mut().push(tier);
+    }
+}
+
+impl Corpus for Counted<'_, CorpusAnswer> {
+    fn look_up(&self, _: Option<DefinitionHash>) -> Result<CorpusAnswer, Miss> {
+        self.note("corpus");
+        self.1.say()
+    }
+}
+
+impl Reader for Counted<'_, Opinion> {
+    fn read(&self, _: &Judgement) -> Result<Opinion, Miss> {
+        self.note("reader");
+        self.1.say()
+    }
+}
+
+impl Verifier for Counted<'_, Behavior> {
+    fn observe(&self, _: &Judgement) -> Result<Behavior, Miss> {
+        self.note("verifier");
+        self.1.say()
+    }
+}
+
+fn check_all_answers(judged: &Judgement) {
+    for corpus in Says::all(&CorpusAnswer::ALL) {
+        for reader in Says::all(&Opinion::ALL) {
+            for verifier in Says::all(&Behavior::ALL) {
+                let asked = Asked::default();
+                let ladder = Ladder {
+                    corpus: &Counted(&asked, corpus),
+                    reader: &Counted(&asked, reader),
+                    verifier: &Counted(&asked, verifier),
+                };
+                let mut after = judged.clone();
+                ladder.climb(&mut after);
+                check_rules(judged, &after, corpus, reader, verifier);
+                check_asked(judged, &asked.0.take(), corpus, reader);
+                // An error and a panic of a tier are the same as a tier that is not there, or has observed nothing.
+                let without = climbed(
+                    corpus.or_miss(CorpusAnswer::NotRun),
+                    reader.or_miss(Opinion::NotRun),
+                    verifier.or_miss(Behavior::Unavailable),
+                    judged.clone(),
+                );
+                assert_eq!(after, without);
+            }
+        }
+    }
+}
+
+/// A warning ends the way up: nothing further is asked, and no server is started to look at it.
+fn check_asked(
+    judged: &Judgement,
+    asked: &[&str],
+    corpus: Says<CorpusAnswer>,
+    reader: Says<Opinion>,
+) {
+    let is = |tier: &str| asked.contains(&tier);
+    let is_open = judged.verdict == Verdict::Inconclusive;
+    let is_dangerous = matches!(corpus, Says::Answer(CorpusAnswer::Dangerous));
+    let is_suspicious = matches!(reader, Says::Answer(Opinion::Suspicious));
+    let is_chosen = is_behavioral(judged) || matches!(corpus, Says::Answer(CorpusAnswer::Cleared));
+    assert_eq!(is("corpus"), is_open);
+    assert_eq!(is("reader"), is_open && !is_dangerous);
+    assert_eq!(is("verifier"), is_open && !is_dangerous && !is_suspicious && is_chosen);
 }
 
 fn check_rules(
