@@ -1,7 +1,7 @@
-//! A small HTTP service on loopback that a test plays: it keeps every request byte for byte, and answers what it is told to.
+//! A small HTTP service, on loopback unless told otherwise, that a test plays: it keeps every request byte for byte, and answers what it is told to.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -38,7 +38,7 @@ type Play = dyn Fn(&HttpRequest) -> HttpAnswer + Send + Sync;
 /// The service. It ends when it is dropped.
 #[derive(Debug)]
 pub struct HttpService {
-    port: u16,
+    address: SocketAddr,
     requests: Arc<Mutex<Vec<HttpRequest>>>,
     connections: Arc<Mutex<usize>>,
     is_over: Arc<AtomicBool>,
@@ -46,10 +46,17 @@ pub struct HttpService {
 
 impl HttpService {
     pub fn start(play: impl Fn(&HttpRequest) -> HttpAnswer + Send + Sync + 'static) -> HttpService {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+        HttpService::start_at((Ipv4Addr::LOCALHOST, 0).into(), play)
+    }
+
+    /// The same at another address than loopback's.
+    pub fn start_at(
+        address: SocketAddr,
+        play: impl Fn(&HttpRequest) -> HttpAnswer + Send + Sync + 'static,
+    ) -> HttpService {
+        let listener = TcpListener::bind(address).unwrap();
         let service = HttpService {
-            port,
+            address: listener.local_addr().unwrap(),
             requests: Arc::default(),
             connections: Arc::default(),
             is_over: Arc::default(),
@@ -71,7 +78,7 @@ impl HttpService {
     }
 
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.address)
     }
 
     /// The requests so far, in the order in which they were read.
@@ -95,7 +102,7 @@ impl Drop for HttpService {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
         // Wakes the thread that accepts.
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        let _ = TcpStream::connect(self.address);
     }
 }
 

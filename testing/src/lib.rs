@@ -6,6 +6,8 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::expect_used,
     clippy::unwrap_used,
     reason = "tests fail by panicking and report what they did not run"
 )]
@@ -13,6 +15,8 @@
 mod http_service;
 mod random;
 mod servers;
+#[cfg(target_os = "linux")]
+pub mod watched;
 
 pub use http_service::{HttpAnswer, HttpRequest, HttpService};
 pub use random::Random;

@@ -15,6 +15,8 @@ mod bench;
 mod calls;
 mod captures;
 mod csp;
+#[cfg(target_os = "linux")]
+mod egress;
 mod evidence;
 mod help;
 mod home;

@@ -1,7 +1,7 @@
 //! Secrets of forty shapes in launches, addresses, variables and hosts' files: every command is run, and then everything
 //! that was written or said is searched for them.
 
-mod every_command;
+pub(crate) mod every_command;
 
 use crate::bench::*;
 use crate::privacy::Trail;
@@ -93,23 +93,23 @@ fn launchers(bench: &Bench) -> (FolderServer, PathBuf) {
     (server, folder)
 }
 
-struct Stage {
-    trail: Trail,
-    server: FolderServer,
+pub(crate) struct Stage {
+    pub(crate) trail: Trail,
+    pub(crate) server: FolderServer,
     launchers: PathBuf,
     secrets: Vec<String>,
-    pages: Pages,
+    pub(crate) pages: Pages,
 }
 
 impl Stage {
-    fn new() -> Stage {
+    pub(crate) fn new() -> Stage {
         let trail = Trail::new();
         let (server, launchers) = launchers(&trail.bench);
         let pages = Pages::of(&trail.bench);
         Stage { trail, server, launchers, secrets: Vec::new(), pages }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.trail.bench.command(words);
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{path}", self.launchers.display()));
@@ -118,18 +118,18 @@ impl Stage {
     }
 
     #[track_caller]
-    fn run(&self, words: &[&str], exit: i32) -> Answer {
+    pub(crate) fn run(&self, words: &[&str], exit: i32) -> Answer {
         self.keep(self.command(words), exit)
     }
 
     #[track_caller]
-    fn keep(&self, command: Command, exit: i32) -> Answer {
+    pub(crate) fn keep(&self, command: Command, exit: i32) -> Answer {
         self.pages.ran(&command, exit);
         self.trail.keep(command, exit)
     }
 
     /// A session of a host: the handshake, the tools, a call, and the end.
-    fn host(&self, words: &[String]) {
+    pub(crate) fn host(&self, words: &[String]) {
         let mut command = self.command(&["run", "-v"]);
         let lines = [
             json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -156,7 +156,7 @@ impl Stage {
     }
 }
 
-fn with(mut command: Command, words: &[String]) -> Command {
+pub(crate) fn with(mut command: Command, words: &[String]) -> Command {
     command.arg("--").args(words);
     command
 }

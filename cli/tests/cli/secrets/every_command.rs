@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// The manual pages, one for each command, and the commands that were run.
-pub(super) struct Pages {
+pub(crate) struct Pages {
     commands: BTreeSet<String>,
     ran: RefCell<BTreeSet<String>>,
 }
@@ -15,7 +15,7 @@ pub(super) struct Pages {
 const MAX_WORDS: usize = 3;
 
 impl Pages {
-    pub(super) fn of(bench: &Bench) -> Pages {
+    pub(crate) fn of(bench: &Bench) -> Pages {
         let folder = bench.path("pages");
         bench.run(["man", "--out", folder.to_str().unwrap()]).exits(0);
         let names = fs::read_dir(folder).unwrap().map(|page| page.unwrap().file_name());
@@ -35,7 +35,7 @@ impl Pages {
     }
 
     /// Notes the command, unless it was not understood.
-    pub(super) fn ran(&self, command: &Command, exit: i32) {
+    pub(crate) fn ran(&self, command: &Command, exit: i32) {
         const USAGE: i32 = 2;
         let words: Vec<String> =
             command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -44,13 +44,13 @@ impl Pages {
         self.ran.borrow_mut().extend(names);
     }
 
-    pub(super) fn not_run(&self) -> Vec<String> {
+    pub(crate) fn not_run(&self) -> Vec<String> {
         self.commands.difference(&self.ran.borrow()).cloned().collect()
     }
 }
 
 /// Runs what was not run yet, on a home with servers, one of which has a change that waits. `words` start a server.
-pub(super) fn run(stage: &Stage, words: &[String]) {
+pub(crate) fn run(stage: &Stage, words: &[String]) {
     looks(stage);
     captures(stage, words);
     decisions(stage);
