@@ -36,7 +36,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// The most questions that wait. A further one is not asked.
 const MAX_WAITING: usize = 64;
-/// The most questions that are remembered as failed in this process.
+/// The most questions about one server that are remembered as asked in this process.
 const MAX_FAILED: usize = 1_000;
 
 /// The model that was named, and how it is reached.
@@ -191,7 +191,7 @@ pub struct Consult {
 struct ConsultState {
     known: Mutex<HashMap<EntryHash, Answer>>,
     /// Definitions that are being asked about, or could not be in this process.
-    asked: Mutex<HashSet<EntryHash>>,
+    asked: Mutex<HashMap<ServerId, HashSet<EntryHash>>>,
     listeners: Listeners,
 }
 
@@ -264,6 +264,7 @@ impl Reader for ConsultOf<'_> {
             return Ok(answer.opinion.to_tier());
         }
         let mut asked = lock(&state.asked);
+        let asked = asked.entry(self.server.clone()).or_default();
         if asked.len() >= MAX_FAILED || asked.contains(&entry) {
             return Err(Miss);
         }

@@ -9,6 +9,7 @@ mod contributions;
 mod directory;
 mod feed;
 mod folder;
+mod report_queue;
 mod request;
 mod sent;
 mod verdicts;
@@ -18,6 +19,7 @@ pub use contributions::{Contribution, ContributionsSince, contributions};
 pub use directory::{DirectoryClient, DirectoryError, NetworkSettings};
 pub use feed::{FeedFile, KeptAdvisories, Refreshed};
 pub use folder::NetworkFolder;
+pub use report_queue::ReportQueue;
 pub use request::NetworkRequest;
 pub use sent::{MAX_SENT_BYTES, SentLog, SentRequest};
 pub use verdicts::{CACHED_FOR, VerdictCache};
@@ -27,7 +29,9 @@ use answered::Answered;
 use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::{Entry, EntryType};
 use gate::judge::{Judgement, SurfaceJudgement};
-use gate::network::{CorpusRow, CorpusVerdict, DriftAdvisory, DriftFeed, Hour};
+use gate::network::{
+    CorpusRow, CorpusVerdict, DriftAdvisory, DriftFeed, DriftReport, Fingerprint, Hour, Salt,
+};
 use gate::pins::PinBook;
 use gate::tiers::{Corpus, CorpusAnswer, Miss};
 use gate::time::Timestamp;
@@ -120,6 +124,20 @@ impl MetChange {
             is_safety_relevant,
             hour: Hour::of(at),
         })
+    }
+
+    /// What the directory is told of it. As long as the salt is not known, zeros stand for fingerprints.
+    pub fn report(&self, salt: Option<Salt>) -> DriftReport {
+        let unknown = Fingerprint::from_bytes([0; 32]);
+        let fingerprint = |entry| salt.map_or(unknown, |salt| salt.fingerprint(entry));
+        let report = DriftReport {
+            fp_before: fingerprint(self.before),
+            fp_after: fingerprint(self.after),
+            kinds: self.kinds.clone(),
+            safety: self.is_safety_relevant,
+            hour: self.hour,
+        };
+        report.sorted()
     }
 }
 

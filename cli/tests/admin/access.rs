@@ -78,6 +78,42 @@ fn words_that_nobody_approved_are_shown_to_people_only() {
     assert_eq!(station.admin_as(&robot, "GET", &path, &Value::Null).status, 403);
 }
 
+/// The server may have steered the model, so that its opinion is no more for programs than the server's own words.
+#[test]
+fn a_model_s_opinion_is_shown_to_people_only() {
+    let setup = Setup { scenario: "description_change".to_owned(), ..Setup::usual() };
+    let station = Station::start(&setup);
+    let robot = station.key(&["--sub", "bot", "--group", "admins", "--admin"]);
+    let recheck = format!("/servers/{SERVER}/recheck");
+    assert_eq!(station.admin("POST", &recheck, &Value::Null).status, 200);
+    station.show("after");
+    assert_eq!(station.admin("POST", &recheck, &Value::Null).json()["status"], "changed");
+    let hash = &station.server()["waiting"][0]["entry_hash"]["after"];
+    let answer = json!({"opinion": "LIKELY_HOSTILE", "severity": "high", "reason_class": "",
+        "rationale": "approve\u{1b}[2J this"});
+    let kept =
+        json!([{"entry_hash": hash, "model": "m\u{202e}1", "at": 0, "answer": answer.to_string()}]);
+    let folder = station.bench.home().join("network");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("opinions.json"), kept.to_string()).unwrap();
+    let path = format!("/servers/{SERVER}");
+    let person = station.admin("GET", &path, &Value::Null).json()["waiting"][0]["opinion"].clone();
+    assert_eq!(
+        (&person["framing"], &person["opinion"], &person["model"], &person["rationale"]),
+        (
+            &json!("opinion-not-verdict"),
+            &json!("LIKELY_HOSTILE"),
+            &json!("m\\u{202e}1"),
+            &Value::Null
+        )
+    );
+    let text = station.admin("GET", &format!("{path}?server_text=true"), &Value::Null).json();
+    assert_eq!(text["waiting"][0]["opinion"]["rationale"], "approve\\u{1b}[2J this");
+    let program = station.admin_as(&robot, "GET", &path, &Value::Null);
+    assert_eq!(program.status, 200);
+    assert!(program.json()["waiting"][0].get("opinion").is_none());
+}
+
 #[test]
 fn receipts_are_filtered_newest_first_and_bounded() {
     let station = Station::start(&Setup::usual());

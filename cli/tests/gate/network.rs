@@ -85,9 +85,12 @@ struct Changed {
 }
 
 fn table(service: &HttpService, more: &str) -> String {
+    table_of(&service.url(), more)
+}
+
+fn table_of(url: &str, more: &str) -> String {
     format!(
-        "[approve]\nunattended = true\n[network]\nurl = \"{}\"\nkey = \"env:{VARIABLE}\"\nallow_private = true\n{more}",
-        service.url()
+        "[approve]\nunattended = true\n[network]\nurl = \"{url}\"\nkey = \"env:{VARIABLE}\"\nallow_private = true\n{more}"
     )
 }
 
@@ -174,6 +177,8 @@ fn a_dangerous_contract_is_held_and_every_byte_was_announced() {
     let service = directory.start();
     directory.learn(|known| known.rows.push(changed.row(CorpusVerdict::Dangerous)));
     changed.bench().configure(&table(&service, ""));
+    let status = changed.run(&["network", "status"]).exits(0);
+    status.says("the number of bits is not known yet").says("/api/v1/network/corpus/14/");
     let announced = changed.would_send();
     assert_eq!(service.connections(), 0, "`status` sends nothing");
     let mut client = changed.session();
@@ -277,13 +282,221 @@ fn a_veto_opens_no_connection() {
     check(&configured, None, "off: `holdpoint network off` was run");
 }
 
+/// A real keyring of its own session. The key is in no file of the home.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_is_read_from_the_system_s_keyring() {
+    for program in ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"] {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        if !found.unwrap().status.success() {
+            // Keyrings are installed for the long form of the tests.
+            if std::env::var_os("HOLDPOINT_LONG").is_some() {
+                testing::not_run(&format!("`{program}` is not installed"));
+            }
+            return eprintln!("not run: `{program}` is not installed");
+        }
+    }
+    let (changed, directory) = (Changed::new(), Directory::default());
+    let service = directory.start();
+    changed.bench().configure("");
+    let script = r#"
+        echo -n test | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1
+        printf '%s' "$KEY" | secret-tool store --label=network service holdpoint username directory
+        "$HOLDPOINT" network on --url "$URL" --allow-private --key keyring:absent; echo "absent: $?"
+        "$HOLDPOINT" network on --url "$URL" --allow-private --key keyring:directory; echo "on: $?"
+        "$HOLDPOINT" network advisories; echo "advisories: $?"
+    "#;
+    let template = changed.command(&[]);
+    let mut command = Command::new("dbus-run-session");
+    command.args(["--", "sh", "-c", script]).current_dir(template.get_current_dir().unwrap());
+    for (name, value) in template.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let folder = changed.bench().path("keyring");
+    std::fs::create_dir(&folder).unwrap();
+    command.env("XDG_RUNTIME_DIR", &folder).env("XDG_DATA_HOME", folder.join("data"));
+    command.env("HOLDPOINT", template.get_program()).env("URL", service.url()).env("KEY", KEY);
+    let said = answer(command).exits(0).never_says(KEY);
+    let said = said.says("absent: 2").says("on: 0").says("advisories: 0");
+    said.says("no call of this home used one of the 0 definitions");
+    let heard = service.requests();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(heard[0].raw.contains(&format!("authorization: Bearer {KEY}\r\n")), "{heard:?}");
+    let configured = std::fs::read_to_string(changed.bench().home().join("holdpoint.toml"));
+    assert!(configured.unwrap().contains("key = \"keyring:directory\""));
+    // In a session without a keyring the key cannot be read, and nothing is asked.
+    let mut without = changed.command(&["network", "advisories"]);
+    without.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
+    answer(without).exits(0);
+    assert_eq!(service.requests().len(), 1);
+}
+
+/// The administrator's own file, in a mount namespace where `/etc` has one.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_administrator_s_file_vetoes_and_so_does_one_that_cannot_be_read() {
+    let (changed, directory) = (Changed::new(), Directory::default());
+    let service = directory.start();
+    changed.bench().configure(&table(&service, "contribute = true\n"));
+    let check = |file: &str, says: &str| {
+        let folder = changed.bench().path("etc");
+        let script = format!(
+            "mkdir -p '{0}' && mount -t tmpfs none '{0}' && cp -a /etc/. '{0}' && mkdir -p '{0}/holdpoint' && printf '%s' '{file}' > '{0}/holdpoint/holdpoint.toml' && mount --bind '{0}' /etc && exec \"$@\"",
+            folder.display()
+        );
+        let launch: Vec<String> =
+            changed.server.launch().iter().map(|it| it.to_str().unwrap().to_owned()).collect();
+        let check = ["check", "--server", ID, "--"].map(str::to_owned);
+        let check: Vec<String> = check.into_iter().chain(launch).collect();
+        let plain = ["network status", "network advisories", "review"]
+            .map(|line| line.split(' ').map(str::to_owned).collect::<Vec<String>>());
+        for words in plain.into_iter().chain([check]) {
+            let template = changed.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            let mut command = Command::new("unshare");
+            if !rustix::process::getuid().is_root() {
+                command.arg("--map-root-user");
+            }
+            command.args(["--mount", "sh", "-c", &script, "sh"]);
+            command.arg(template.get_program()).args(template.get_args());
+            command.current_dir(template.get_current_dir().unwrap());
+            for (name, value) in template.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            let answer = answer(command);
+            if answer.err.contains("unshare:") || answer.err.contains("mount:") {
+                testing::not_run(&format!("no file system can be mounted: {}", answer.err));
+                return;
+            }
+            if words == ["network", "status"] {
+                answer.exits(0).says(says);
+            }
+        }
+        assert_eq!(service.connections(), 0, "{says}");
+    };
+    let says = "off: `/etc/holdpoint/holdpoint.toml` forbids it or cannot be read";
+    check("[network]\nforbid = true\n", says);
+    check("[network\n", says);
+    // Without a veto in it the same commands ask: the test can fail.
+    check_asks(&changed, &service);
+}
+
+#[cfg(target_os = "linux")]
+fn check_asks(changed: &Changed, service: &HttpService) {
+    changed.run(&["network", "advisories"]).exits(0);
+    assert_eq!(service.connections(), 1);
+}
+
+/// With everything on, in a namespace whose only way out is watched: what crosses the cable is, byte for byte, what `network
+/// status` announced, and no more.
+#[cfg(target_os = "linux")]
+#[test]
+fn every_byte_that_leaves_was_announced() {
+    use testing::watched::{PLAIN, Watched, streams};
+    let directory_at = (PLAIN, 8080);
+    let model_at = (PLAIN, 8081);
+    Watched {
+        test: "network::every_byte_that_leaves_was_announced",
+        world: &|| {
+            let directory = Directory::default();
+            let model = |_: &HttpRequest| opinion_of("LIKELY_HOSTILE");
+            let directory = HttpService::start_at(directory_at.into(), move |request| {
+                directory.answer(request)
+            });
+            (directory, HttpService::start_at(model_at.into(), model))
+        },
+        product: &|| {
+            let changed = Changed::new();
+            let network = table_of(&format!("http://{PLAIN}:8080"), "contribute = true\n");
+            changed.bench().configure(&(network + &judge_of(&format!("http://{PLAIN}:8081"))));
+            let mut announced = changed.would_send();
+            let mut session = |what: &str, sent: &[&str]| {
+                let mut client = changed.session();
+                client.call("make_report", &arguments());
+                testing::wait_until(what, || {
+                    let all = changed.sent();
+                    sent.iter().all(|it| all.iter().any(|request| request.starts_with(it)))
+                });
+                client.end().exits(0);
+                announced.extend(changed.would_send());
+            };
+            // What depends on the salt is announced once that is known.
+            let first =
+                ["GET /api/v1/network/corpus", "GET /api/v1/network/advisories", "POST /v1/chat"];
+            session("the first session", &first);
+            session("a report", &["POST /api/v1/network/drift"]);
+            changed.run(&["review"]).exits(10);
+            changed.run(&["network", "advisories"]).exits(0);
+            changed.run(&["quarantine", ID]).exits(0);
+            announced.extend(changed.would_send());
+            let client = changed.session();
+            testing::wait_until("a contribution", || {
+                changed.sent().iter().any(|it| it.starts_with("POST /api/v1/network/corpus"))
+            });
+            client.end();
+            json!({"announced": announced, "sent": changed.sent()}).to_string()
+        },
+        check: &|(directory, model), packets, report| {
+            let report: Value = serde_json::from_str(report).unwrap();
+            let texts = |name: &str| {
+                let all = report[name].as_array().unwrap().iter();
+                all.map(|it| without_marker(it.as_str().unwrap())).collect::<Vec<String>>()
+            };
+            let (announced, mut sent) = (texts("announced"), texts("sent"));
+            let secret = format!("Bearer {KEY}");
+            let left = streams(packets).into_iter().map(|bytes| String::from_utf8(bytes).unwrap());
+            let mut left: Vec<String> =
+                left.map(|it| without_marker(&it.replace(&secret, "<secret>"))).collect();
+            for request in &left {
+                // Before the salt was known, zeros stood for fingerprints.
+                let is_announced =
+                    announced.contains(request) || announced.contains(&with_zeros(request));
+                assert!(is_announced, "not announced: {request}\n{announced:#?}");
+            }
+            assert!(left.len() > 7, "{left:#?}");
+            // The record is what left: every request, and as often.
+            left.sort();
+            sent.sort();
+            assert_eq!(left, sent);
+            let others = packets.iter().filter(|it| it.protocol != Some(6));
+            assert_eq!(others.collect::<Vec<_>>(), [] as [&testing::watched::Packet; 0]);
+            let heard = directory.requests().len() + model.requests().len();
+            assert_eq!(heard, left.len(), "nothing went elsewhere");
+        },
+    }
+    .run();
+}
+
+/// With zeros for the fingerprints of a report.
+fn with_zeros(request: &str) -> String {
+    let parts: Vec<&str> = request.split("\"fp_").collect();
+    let (first, rest) = parts.split_first().unwrap();
+    let zeroed = rest.iter().map(|part| {
+        let (name, value) = part.split_once(":\"").unwrap();
+        format!("{name}:\"{}{}", "0".repeat(64), &value[64..])
+    });
+    std::iter::once((*first).to_owned()).chain(zeroed).collect::<Vec<_>>().join("\"fp_")
+}
+
+/// The lines that mark the server's words are random each time; all other bytes of a question are the same.
+fn without_marker(request: &str) -> String {
+    let parts: Vec<&str> = request.split("=== data ").collect();
+    let (first, rest) = parts.split_first().unwrap();
+    let rest = rest.iter().map(|part| part.get(32..).unwrap_or_default());
+    std::iter::once(*first).chain(rest).collect::<Vec<&str>>().join("=== data ")
+}
+
 /// Every system call that opens a socket for a network, of every command and a whole session: there is none.
 #[test]
 fn with_everything_off_no_socket_is_opened() {
     let has_strace = Command::new("strace").arg("-V").output().is_ok_and(|it| it.status.success());
     if !has_strace {
-        eprintln!("not run: there is no strace here");
-        return;
+        return testing::not_run("there is no strace here");
     }
     let changed = Changed::new();
     changed.bench().configure("");
@@ -366,6 +579,19 @@ fn what_the_crawler_saw_is_told_when_pinning_and_when_reviewing_and_reports_are_
     let mut pin = changed.command(&["pin", "--server", "other", "--"]);
     pin.args(changed.server.launch());
     answer(pin).exits(0).says("The directory's crawler saw this contract change elsewhere");
+}
+
+#[test]
+fn counts_that_no_number_holds_do_not_end_a_review() {
+    let (changed, directory) = (Changed::new(), Directory::default());
+    let service = directory.start();
+    let DriftReport { fp_before, fp_after, .. } = changed.change();
+    let report = InstallReport { fp_before, fp_after, installs: u32::MAX };
+    directory.learn(|known| known.reports.extend([report, report]));
+    changed.bench().configure(&table(&service, ""));
+    let review = changed.run(&["review", "--json"]).exits(10).json();
+    let others = &review["servers"][0]["waiting"][0]["others"];
+    assert_eq!(others["unconfirmed_reports"], json!(u32::MAX), "{review}");
 }
 
 #[test]
@@ -460,22 +686,29 @@ fn a_directory_is_named_whole_and_its_key_is_never_given() {
     let unset = bench.run(["network", "on", "--url", "https://d.example", "--key", "env:NOT_SET"]);
     unset.exits(2).says("`NOT_SET` is not set");
     let status = bench.run(["network", "status"]).exits(0);
-    status.says("off: no directory is configured").says("GET /api/v1/network/parameters HTTP/1.1");
+    let status = status.says("off: no directory is configured");
+    let status = status.says("GET /api/v1/network/parameters HTTP/1.1");
+    status.says("The first request is the first one below.");
 }
 
 fn model(opinion: &'static str) -> HttpService {
-    HttpService::start(move |_| {
-        let said = json!({"opinion": opinion, "severity": "high", "reason_class": "destructive-flip",
-            "rationale": "Its words hide \u{1b}[2J what it does."});
-        let message = json!({"role": "assistant", "content": said.to_string()});
-        HttpAnswer::Json(json!({"choices": [{"message": message}]}).to_string())
-    })
+    HttpService::start(move |_| opinion_of(opinion))
+}
+
+fn opinion_of(opinion: &str) -> HttpAnswer {
+    let said = json!({"opinion": opinion, "severity": "high", "reason_class": "destructive-flip",
+        "rationale": "Its words hide \u{1b}[2J what it does."});
+    let message = json!({"role": "assistant", "content": said.to_string()});
+    HttpAnswer::Json(json!({"choices": [{"message": message}]}).to_string())
 }
 
 fn judge(service: &HttpService) -> String {
+    judge_of(&service.url())
+}
+
+fn judge_of(url: &str) -> String {
     format!(
-        "[judge]\napi = \"openai\"\nurl = \"{}/v1/chat/completions\"\nmodel = \"m-1\"\nkey = \"env:{VARIABLE}\"\nallow_private = true\n",
-        service.url()
+        "[judge]\napi = \"openai\"\nurl = \"{url}/v1/chat/completions\"\nmodel = \"m-1\"\nkey = \"env:{VARIABLE}\"\nallow_private = true\n"
     )
 }
 

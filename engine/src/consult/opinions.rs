@@ -4,6 +4,7 @@ use crate::network::NetworkFolder;
 use contract::hash::EntryHash;
 use contract::time::Timestamp;
 use gate::consult::Answer;
+use gate::words::escape_hidden;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -17,6 +18,23 @@ pub struct KeptOpinion {
     pub model: String,
     pub at: Timestamp,
     pub answer: Answer,
+}
+
+impl KeptOpinion {
+    /// For a program that shows it to a person. The rationale is untrusted: it is left out unless it is asked for, and what
+    /// a terminal would act on is escaped.
+    pub fn document(&self, with_rationale: bool) -> serde_json::Value {
+        let Answer { opinion, severity, reason_class, rationale } = &self.answer;
+        serde_json::json!({
+            "framing": "opinion-not-verdict",
+            "opinion": opinion,
+            "severity": severity,
+            "reason_class": reason_class,
+            "model": escape_hidden(&self.model),
+            "at": self.at,
+            "rationale": with_rationale.then(|| escape_hidden(rationale)),
+        })
+    }
 }
 
 /// One opinion as it is written. The answer is written as a model writes it, and read by the same reader.

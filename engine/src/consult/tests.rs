@@ -18,10 +18,44 @@ fn answer(rationale: &str) -> Answer {
     }
 }
 
+/// A server that changes all the time uses up its own questions, and not those about others.
+#[test]
+fn one_server_cannot_keep_others_from_being_asked_about() {
+    let (_home, folder) = folder();
+    let settings = ConsultSettings {
+        api: gate::consult::ChatApi::OpenAi,
+        url: "http://127.0.0.1:1/v1".to_owned(),
+        model: "m".to_owned(),
+        key: String::from("k").into(),
+        allow_private: true,
+        budget: Budget { daily: 0, daily_per_server: 0 },
+    };
+    let consult = Consult::start(settings, folder).unwrap();
+    let (loud, other): (ServerId, ServerId) = ("a".parse().unwrap(), "b".parse().unwrap());
+    let id = contract::surface::EntryId::new(contract::surface::EntryType::Tool, "t");
+    let after = Entry::from_raw(id, r#"{"name":"t","inputSchema":{}}"#).unwrap();
+    let hashes = (0..MAX_FAILED as u64).map(|number| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        EntryHash::from_bytes(bytes)
+    });
+    lock(&consult.state.asked).insert(loud.clone(), hashes.collect());
+    let change = Judgement { after: Some(after.clone()), ..unsettled() };
+    let is_asked = |server: &ServerId| {
+        assert_eq!(consult.of_server(server).read(&change), Err(Miss));
+        lock(&consult.state.asked)[server].contains(&after.entry_hash())
+    };
+    assert!(!is_asked(&loud) && is_asked(&other));
+}
+
 #[test]
 fn a_judge_that_is_held_has_no_opinion() {
     let held: &dyn Reader = &HeldJudge;
-    let change = Judgement {
+    assert_eq!(held.read(&unsettled()), Ok(Opinion::NotRun));
+}
+
+fn unsettled() -> Judgement {
+    Judgement {
         id: contract::surface::EntryId::new(contract::surface::EntryType::Tool, "t"),
         verdict: gate::verdict::Verdict::Inconclusive,
         reason: None,
@@ -36,8 +70,7 @@ fn a_judge_that_is_held_has_no_opinion() {
         detail: None,
         climbed: None,
         advisory: None,
-    };
-    assert_eq!(held.read(&change), Ok(Opinion::NotRun));
+    }
 }
 
 #[test]

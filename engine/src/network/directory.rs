@@ -4,8 +4,8 @@ use super::folder::NetworkFolder;
 use super::request::NetworkRequest;
 use super::sent::SentLog;
 use gate::network::{
-    AdvisoryPage, Bucket, CorpusBucket, CorpusRow, DriftPage, DriftReport, MAX_ANSWER_BYTES,
-    MessageError, Parameters, ReportBucket,
+    Bucket, CorpusBucket, CorpusRow, DriftReport, MAX_ANSWER_BYTES, MessageError, Parameters,
+    ReportBucket,
 };
 use std::fmt;
 use std::time::Duration;
@@ -39,6 +39,17 @@ pub enum DirectoryError {
     Message(#[from] MessageError),
     #[error("nothing was sent: {0}")]
     Unrecorded(std::io::Error),
+}
+
+impl DirectoryError {
+    /// Whether the directory will not take this message, however often it is sent.
+    pub(super) fn is_final(&self) -> bool {
+        let status = match self {
+            DirectoryError::Dial(error) => error.status().map(|status| status.as_u16()),
+            DirectoryError::Message(_) | DirectoryError::Unrecorded(_) => None,
+        };
+        matches!(status, Some(400 | 409 | 413 | 422))
+    }
 }
 
 pub struct DirectoryClient {
@@ -98,7 +109,7 @@ impl DirectoryClient {
         }
     }
 
-    async fn ask(&self, request: &NetworkRequest) -> Result<Vec<u8>, DirectoryError> {
+    pub(super) async fn ask(&self, request: &NetworkRequest) -> Result<Vec<u8>, DirectoryError> {
         let url = self.url_of(request);
         let call = self.call(&url, request);
         let (bytes, place) = (self.dialer.printed(&call)?, self.dialer.endpoint(&url)?);
@@ -114,14 +125,6 @@ impl DirectoryClient {
 
     pub async fn corpus(&self, bucket: Bucket) -> Result<CorpusBucket, DirectoryError> {
         Ok(CorpusBucket::read(&self.ask(&NetworkRequest::Corpus(bucket)).await?, bucket)?)
-    }
-
-    pub async fn drift(&self, after: u64) -> Result<DriftPage, DirectoryError> {
-        Ok(DriftPage::read(&self.ask(&NetworkRequest::Drift { after }).await?, after)?)
-    }
-
-    pub async fn advisories(&self, after: u64) -> Result<AdvisoryPage, DirectoryError> {
-        Ok(AdvisoryPage::read(&self.ask(&NetworkRequest::Advisories { after }).await?, after)?)
     }
 
     pub async fn reports(&self, bucket: Bucket) -> Result<ReportBucket, DirectoryError> {

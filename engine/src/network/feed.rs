@@ -2,18 +2,21 @@
 
 use super::directory::{DirectoryClient, DirectoryError};
 use super::folder::NetworkFolder;
+use super::request::NetworkRequest;
 use super::verdicts::is_young;
 use contract::time::Timestamp;
 use gate::network::advisory::MAX_FEED_ENTRIES;
 use gate::network::{
-    Advisory, AdvisoryPage, DriftEntry, DriftFeed, DriftPage, MAX_PAGE_ENTRIES, Salt,
+    Advisory, AdvisoryPage, DriftEntry, DriftFeed, DriftPage, MAX_PAGE_ENTRIES, MessageError, Salt,
 };
 use serde::{Deserialize, Serialize};
 
-const DRIFT_FILE: &str = "drift.jsonl";
-const ADVISORIES_FILE: &str = "advisories.jsonl";
 /// The most pages that are read at once. The rest is read an hour later.
 const MAX_PAGES: usize = 50;
+
+/// How long is read on before everything is read again: a directory that once gave a number near the end of all numbers would
+/// otherwise never be heard again, even after it was repaired.
+const READ_ON_FOR: i64 = 7 * 86_400_000;
 
 /// The first line of a file. The pages follow, one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,32 +24,16 @@ struct Header {
     url: String,
     salt: Option<String>,
     fetched_at: i64,
+    /// When reading began, at the first entry.
+    #[serde(default)]
+    begun_at: i64,
     next: u64,
 }
 
 impl Header {
     fn new(url: &str) -> Header {
-        Header { url: url.to_owned(), salt: None, fetched_at: i64::MIN, next: 0 }
+        Header { url: url.to_owned(), salt: None, fetched_at: i64::MIN, begun_at: 0, next: 0 }
     }
-}
-
-/// What of a file was read: its first line, and those after it.
-fn lines_of(folder: &NetworkFolder, name: &str, url: &str) -> Option<(Header, Vec<Vec<u8>>)> {
-    let bytes = folder.read(name)?;
-    let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let header: Header = serde_json::from_slice(lines.next()?).ok()?;
-    (header.url == url).then(|| (header, lines.map(<[u8]>::to_vec).collect()))
-}
-
-fn write_lines(folder: &NetworkFolder, name: &str, header: &Header, pages: Vec<Vec<u8>>) {
-    let Ok(mut bytes) = serde_json::to_vec(header) else { return };
-    for page in pages {
-        bytes.push(b'\n');
-        bytes.extend(page);
-    }
-    bytes.push(b'\n');
-    // What cannot be kept is read again.
-    let _ = folder.write(name, &bytes);
 }
 
 /// What was new in a feed.
@@ -55,55 +42,182 @@ pub struct Refreshed {
     pub new: usize,
 }
 
+/// What a directory tells page by page, each entry with a number that grows.
+trait Paged: Clone {
+    /// The file that it is kept in.
+    const FILE: &'static str;
+
+    fn number(&self) -> u64;
+    fn request(after: u64) -> NetworkRequest;
+    /// The entries of a page, and what to ask for next.
+    fn read(page: &[u8], after: u64) -> Result<(Vec<Self>, u64), MessageError>;
+    fn write(next: u64, entries: Vec<Self>) -> serde_json::Result<Vec<u8>>;
+}
+
+impl Paged for DriftEntry {
+    const FILE: &'static str = "drift.jsonl";
+
+    fn number(&self) -> u64 {
+        self.seq
+    }
+
+    fn request(after: u64) -> NetworkRequest {
+        NetworkRequest::Drift { after }
+    }
+
+    fn read(page: &[u8], after: u64) -> Result<(Vec<Self>, u64), MessageError> {
+        DriftPage::read(page, after).map(|page| (page.entries, page.next))
+    }
+
+    fn write(next: u64, entries: Vec<Self>) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&DriftPage::new(next, entries))
+    }
+}
+
+impl Paged for Advisory {
+    const FILE: &'static str = "advisories.jsonl";
+
+    fn number(&self) -> u64 {
+        self.seq
+    }
+
+    fn request(after: u64) -> NetworkRequest {
+        NetworkRequest::Advisories { after }
+    }
+
+    fn read(page: &[u8], after: u64) -> Result<(Vec<Self>, u64), MessageError> {
+        AdvisoryPage::read(page, after).map(|page| (page.advisories, page.next))
+    }
+
+    fn write(next: u64, entries: Vec<Self>) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&AdvisoryPage::new(next, entries))
+    }
+}
+
+/// A feed as it is kept: the header on the first line, then a page a line.
+#[derive(Debug)]
+struct Kept<T> {
+    header: Header,
+    entries: Vec<T>,
+}
+
+impl<T: Paged> Kept<T> {
+    fn new(url: &str) -> Kept<T> {
+        Kept { header: Header::new(url), entries: Vec::new() }
+    }
+
+    /// Reads what was kept of this directory. What cannot be read is not there.
+    fn read(folder: &NetworkFolder, url: &str) -> Kept<T> {
+        let bytes = folder.read(T::FILE).unwrap_or_default();
+        let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let header = lines.next().and_then(|line| serde_json::from_slice::<Header>(line).ok());
+        let Some(header) = header.filter(|header| header.url == url) else {
+            return Kept::new(url);
+        };
+        let mut entries: Vec<T> = Vec::new();
+        for line in lines {
+            let after = entries.last().map_or(0, T::number);
+            let Ok((page, _)) = T::read(line, after) else { break };
+            entries.extend(page);
+        }
+        Kept { header, entries }
+    }
+
+    /// Reads on.
+    async fn refresh(
+        &mut self,
+        directory: &DirectoryClient,
+        folder: &NetworkFolder,
+        now: Timestamp,
+    ) -> Result<Refreshed, DirectoryError> {
+        let mut refreshed = Refreshed::default();
+        self.header.next = self.asks_after(now);
+        if self.header.next == 0 {
+            self.entries.clear();
+            self.header.begun_at = now.0;
+        }
+        for _ in 0..MAX_PAGES {
+            let after = self.header.next;
+            let (entries, next) = T::read(&directory.ask(&T::request(after)).await?, after)?;
+            if next <= self.header.next {
+                break;
+            }
+            self.header.next = next;
+            refreshed.new += entries.len();
+            self.entries.extend(entries);
+        }
+        let surplus = self.entries.len().saturating_sub(MAX_FEED_ENTRIES);
+        self.entries.drain(..surplus);
+        self.header.fetched_at = now.0;
+        self.write(folder);
+        Ok(refreshed)
+    }
+
+    fn write(&self, folder: &NetworkFolder) {
+        let Ok(mut bytes) = serde_json::to_vec(&self.header) else { return };
+        for entries in self.entries.chunks(MAX_PAGE_ENTRIES) {
+            let next = entries.last().map_or(0, T::number);
+            let Ok(page) = T::write(next, entries.to_vec()) else { return };
+            bytes.push(b'\n');
+            bytes.extend(page);
+        }
+        bytes.push(b'\n');
+        // What cannot be kept is read again.
+        let _ = folder.write(T::FILE, &bytes);
+    }
+
+    /// What is asked for next: what follows, or everything again.
+    fn asks_after(&self, now: Timestamp) -> u64 {
+        let age = now.0.saturating_sub(self.header.begun_at);
+        if (0..READ_ON_FOR).contains(&age) { self.header.next } else { 0 }
+    }
+
+    fn is_young(&self, now: Timestamp) -> bool {
+        is_young(Timestamp(self.header.fetched_at), now)
+    }
+}
+
 /// The drift feed, as it is kept.
 #[derive(Debug)]
-pub struct FeedFile {
-    header: Header,
-    entries: Vec<DriftEntry>,
-}
+pub struct FeedFile(Kept<DriftEntry>);
 
 impl FeedFile {
     pub fn read(folder: &NetworkFolder, url: &str) -> FeedFile {
-        let Some((header, lines)) = lines_of(folder, DRIFT_FILE, url) else {
-            return FeedFile { header: Header::new(url), entries: Vec::new() };
-        };
-        let mut entries: Vec<DriftEntry> = Vec::new();
-        for line in lines {
-            let after = entries.last().map_or(0, |entry| entry.seq);
-            let Ok(page) = DriftPage::read(&line, after) else { break };
-            entries.extend(page.entries);
-        }
-        FeedFile { header, entries }
+        FeedFile(Kept::read(folder, url))
     }
 
     pub fn salt(&self) -> Option<Salt> {
-        self.header.salt.as_deref()?.parse().ok()
+        self.0.header.salt.as_deref()?.parse().ok()
     }
 
     pub fn feed(&self) -> DriftFeed {
         match self.salt() {
             // The newest come last, and count where there are too many.
-            Some(salt) => DriftFeed::new(salt, self.entries.iter().rev()),
+            Some(salt) => DriftFeed::new(salt, self.0.entries.iter().rev()),
             None => DriftFeed::default(),
         }
     }
 
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.0.entries.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.0.entries.is_empty()
     }
 
-    /// What is asked for next.
+    /// How far it was read.
     pub fn next(&self) -> u64 {
-        self.header.next
+        self.0.header.next
+    }
+
+    pub fn asks_after(&self, now: Timestamp) -> u64 {
+        self.0.asks_after(now)
     }
 
     /// Whether it was read within the hour.
     pub fn is_young(&self, now: Timestamp) -> bool {
-        is_young(Timestamp(self.header.fetched_at), now)
+        self.0.is_young(now)
     }
 
     /// Reads on. Another salt makes all fingerprints others, so that everything is read again.
@@ -115,58 +229,32 @@ impl FeedFile {
         now: Timestamp,
     ) -> Result<Refreshed, DirectoryError> {
         if self.salt() != Some(salt) {
-            *self = FeedFile { header: Header::new(&self.header.url), entries: Vec::new() };
-            self.header.salt = Some(salt.to_string());
+            self.0 = Kept::new(&self.0.header.url);
+            self.0.header.salt = Some(salt.to_string());
         }
-        let mut refreshed = Refreshed::default();
-        for _ in 0..MAX_PAGES {
-            let page = directory.drift(self.header.next).await?;
-            if page.next <= self.header.next {
-                break;
-            }
-            self.header.next = page.next;
-            refreshed.new += page.entries.len();
-            self.entries.extend(page.entries);
-        }
-        let surplus = self.entries.len().saturating_sub(MAX_FEED_ENTRIES);
-        self.entries.drain(..surplus);
-        self.header.fetched_at = now.0;
-        let pages = self.entries.chunks(MAX_PAGE_ENTRIES).filter_map(|entries| {
-            let next = entries.last()?.seq;
-            serde_json::to_vec(&DriftPage::new(next, entries.to_vec())).ok()
-        });
-        write_lines(folder, DRIFT_FILE, &self.header, pages.collect());
-        Ok(refreshed)
+        self.0.refresh(directory, folder, now).await
     }
 }
 
 /// The advisories, as they are kept.
 #[derive(Debug)]
-pub struct KeptAdvisories {
-    header: Header,
-    pub advisories: Vec<Advisory>,
-}
+pub struct KeptAdvisories(Kept<Advisory>);
 
 impl KeptAdvisories {
     pub fn read(folder: &NetworkFolder, url: &str) -> KeptAdvisories {
-        let Some((header, lines)) = lines_of(folder, ADVISORIES_FILE, url) else {
-            return KeptAdvisories { header: Header::new(url), advisories: Vec::new() };
-        };
-        let mut advisories: Vec<Advisory> = Vec::new();
-        for line in lines {
-            let after = advisories.last().map_or(0, |advisory| advisory.seq);
-            let Ok(page) = AdvisoryPage::read(&line, after) else { break };
-            advisories.extend(page.advisories);
-        }
-        KeptAdvisories { header, advisories }
+        KeptAdvisories(Kept::read(folder, url))
     }
 
-    pub fn next(&self) -> u64 {
-        self.header.next
+    pub fn advisories(&self) -> &[Advisory] {
+        &self.0.entries
+    }
+
+    pub fn asks_after(&self, now: Timestamp) -> u64 {
+        self.0.asks_after(now)
     }
 
     pub fn is_young(&self, now: Timestamp) -> bool {
-        is_young(Timestamp(self.header.fetched_at), now)
+        self.0.is_young(now)
     }
 
     pub async fn refresh(
@@ -175,24 +263,6 @@ impl KeptAdvisories {
         folder: &NetworkFolder,
         now: Timestamp,
     ) -> Result<Refreshed, DirectoryError> {
-        let mut refreshed = Refreshed::default();
-        for _ in 0..MAX_PAGES {
-            let page = directory.advisories(self.header.next).await?;
-            if page.next <= self.header.next {
-                break;
-            }
-            self.header.next = page.next;
-            refreshed.new += page.advisories.len();
-            self.advisories.extend(page.advisories);
-        }
-        let surplus = self.advisories.len().saturating_sub(MAX_FEED_ENTRIES);
-        self.advisories.drain(..surplus);
-        self.header.fetched_at = now.0;
-        let pages = self.advisories.chunks(MAX_PAGE_ENTRIES).filter_map(|advisories| {
-            let next = advisories.last()?.seq;
-            serde_json::to_vec(&AdvisoryPage::new(next, advisories.to_vec())).ok()
-        });
-        write_lines(folder, ADVISORIES_FILE, &self.header, pages.collect());
-        Ok(refreshed)
+        self.0.refresh(directory, folder, now).await
     }
 }

@@ -63,6 +63,28 @@ fn verdicts_count_for_an_hour_and_a_warning_until_it_is_asked_for_again() {
     }
 }
 
+/// The directory says that it knows many more contracts, and is then kept from answering.
+#[test]
+fn a_warning_outlives_another_width_of_buckets_until_the_new_bucket_comes() {
+    let (_home, folder) = folder();
+    let at = Timestamp(1_000_000);
+    let rows = [row(3, CorpusVerdict::Dangerous), row(4, CorpusVerdict::Cleared)];
+    let mut cache = cache(&folder, 10, &rows, at);
+    let wider = Parameters::new(1_024 << 6, Salt::from_bytes([2; 32]));
+    cache.take_parameters(&folder, URL, wider, at);
+    let answer = |cache: &VerdictCache, first: u8| {
+        let known = cache.answer(definition(first), at);
+        (known.answer, known.is_fresh)
+    };
+    assert_eq!(answer(&cache, 3), (Some(CorpusAnswer::Dangerous), false));
+    assert_eq!(cache.row(definition(3)), Some(rows[0]));
+    assert_eq!(answer(&cache, 4), (None, false), "only a warning");
+    let bucket = bucket_of(definition(3).as_bytes(), 6);
+    let empty = CorpusBucket::new(bucket, Vec::new());
+    cache.take_bucket(&folder, URL, bucket, &empty, at);
+    assert_eq!(answer(&cache, 3), (Some(CorpusAnswer::Unknown), true));
+}
+
 #[test]
 fn two_rows_about_one_definition_raise() {
     let (_home, folder) = folder();

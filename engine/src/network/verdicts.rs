@@ -116,15 +116,13 @@ impl VerdictCache {
         self.buckets.insert(bucket, KeptBucket { fetched_at, rows });
     }
 
-    /// What is known of a definition. A `dangerous` that is older than an hour counts until it is asked for again: an attacker who
-    /// can keep the directory from answering cannot take a warning back.
+    /// What is known of a definition. A `dangerous` that is older than an hour counts until it is asked for again, also where
+    /// buckets have another width by now: an attacker who can keep the directory from answering cannot take a warning back.
     pub fn answer(&self, definition: DefinitionHash, now: Timestamp) -> CachedAnswer {
-        let (Some(kept), is_known) = (self.bucket(definition), self.parameters(now).is_some())
-        else {
-            return CachedAnswer { answer: None, is_fresh: false };
-        };
-        let is_fresh = is_known && is_young(kept.fetched_at, now);
-        let found = kept.rows.get(&definition).map(|row| answer_of(row.verdict));
+        let current = self.bucket(definition);
+        let is_fresh = self.parameters(now).is_some()
+            && current.is_some_and(|kept| is_young(kept.fetched_at, now));
+        let found = self.row(definition).map(|row| answer_of(row.verdict));
         let answer = match (is_fresh, found) {
             (true, None) => Some(CorpusAnswer::Unknown),
             (true, found) => found,
@@ -134,8 +132,17 @@ impl VerdictCache {
         CachedAnswer { answer, is_fresh }
     }
 
+    /// The row on file: of the definition's bucket, or where that was never fetched, of a bucket of another width.
     pub fn row(&self, definition: DefinitionHash) -> Option<CorpusRow> {
-        self.bucket(definition)?.rows.get(&definition).copied()
+        let row_in = |kept: &KeptBucket| kept.rows.get(&definition).copied();
+        match self.bucket(definition) {
+            Some(kept) => row_in(kept),
+            None => self
+                .buckets
+                .values()
+                .filter_map(row_in)
+                .max_by_key(|row| row.verdict == CorpusVerdict::Dangerous),
+        }
     }
 
     fn bucket(&self, definition: DefinitionHash) -> Option<&KeptBucket> {

@@ -4,12 +4,12 @@ use super::contributions::ContributionsSince;
 use super::directory::{DirectoryClient, DirectoryError};
 use super::feed::{FeedFile, KeptAdvisories};
 use super::folder::NetworkFolder;
+use super::report_queue::ReportQueue;
 use super::{MetChange, SharedState, lock};
 use crate::people_events::people_events;
 use crate::recorder::now;
 use contract::hash::DefinitionHash;
-use gate::network::{DriftReport, Fingerprint, Parameters, bucket_of};
-use std::collections::HashSet;
+use gate::network::{Parameters, bucket_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
@@ -24,8 +24,6 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(300);
 /// The most rows and reports of one process and day.
 const MAX_TOLD_A_DAY: u32 = 500;
 const DAY: Duration = Duration::from_secs(86_400);
-/// The changes that are remembered as reported.
-const MAX_REPORTED: usize = 10_000;
 
 #[derive(Debug)]
 pub(super) enum Job {
@@ -42,7 +40,6 @@ pub(super) struct Worker {
     /// It ends with the client.
     state: Weak<SharedState>,
     runtime: Runtime,
-    reported: HashSet<(Fingerprint, Fingerprint)>,
     index_bytes: Option<u64>,
     /// How far the feed was read that judgements know.
     published: Option<u64>,
@@ -67,7 +64,6 @@ impl Worker {
             contributes,
             state: Arc::downgrade(state),
             runtime,
-            reported: HashSet::new(),
             index_bytes: None,
             published: None,
             failed_at: None,
@@ -104,7 +100,8 @@ impl Worker {
                 state.listeners.tell();
             }
             Job::Met(changes) => {
-                let _ = self.report(state, &changes);
+                ReportQueue::add(&self.folder, &self.url, &changes);
+                self.unless_failing(|worker| worker.report(state));
             }
         }
     }
@@ -136,27 +133,31 @@ impl Worker {
         Ok(parameters)
     }
 
-    fn report(&mut self, state: &SharedState, changes: &[MetChange]) -> Result<(), DirectoryError> {
-        let salt = self.parameters(state)?.salt;
-        for change in changes {
-            let pair = (salt.fingerprint(change.before), salt.fingerprint(change.after));
-            if self.reported.len() >= MAX_REPORTED || self.reported.contains(&pair) {
-                continue;
-            }
+    /// Reports the changes that wait.
+    fn report(&mut self, state: &SharedState) -> Result<(), DirectoryError> {
+        if !self.contributes {
+            return Ok(());
+        }
+        for change in ReportQueue::read(&self.folder, &self.url).waiting() {
+            let salt = self.parameters(state)?.salt;
             if !self.may_tell() {
                 break;
             }
-            let report = DriftReport {
-                fp_before: pair.0,
-                fp_after: pair.1,
-                kinds: change.kinds.clone(),
-                safety: change.is_safety_relevant,
-                hour: change.hour,
-            };
-            self.reported.insert(pair);
-            self.runtime.block_on(self.directory.report(report.sorted()))?;
+            self.told_for_good(|directory| directory.report(change.report(Some(salt))))?;
+            ReportQueue::tell(&self.folder, &self.url, &change);
         }
         Ok(())
+    }
+
+    /// Tells the directory something. What it will never take counts as told, so that it does not keep what follows waiting.
+    fn told_for_good<'a, F: Future<Output = Result<(), DirectoryError>>>(
+        &'a self,
+        tell: impl FnOnce(&'a DirectoryClient) -> F,
+    ) -> Result<(), DirectoryError> {
+        match self.runtime.block_on(tell(&self.directory)) {
+            Err(error) if !error.is_final() => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Counts what is told, and returns whether it may be.
@@ -168,12 +169,20 @@ impl Worker {
         self.told.1 <= MAX_TOLD_A_DAY
     }
 
-    /// What is due without being asked for: the feeds, once an hour, and what people decided.
+    /// What is due without being asked for: the feeds, once an hour, what people decided, and what could not be reported.
     fn look_around(&mut self, state: &SharedState) {
+        self.unless_failing(|worker| {
+            worker.refresh(state)?;
+            worker.contribute()?;
+            worker.report(state)
+        });
+    }
+
+    fn unless_failing(&mut self, work: impl FnOnce(&mut Worker) -> Result<(), DirectoryError>) {
         if self.failed_at.is_some_and(|at| at.elapsed() < PAUSE_AFTER_FAILURE) {
             return;
         }
-        let outcome = self.refresh(state).and_then(|()| self.contribute());
+        let outcome = work(self);
         self.failed_at = outcome.is_err().then(Instant::now);
     }
 
@@ -226,7 +235,7 @@ impl Worker {
             if !self.may_tell() {
                 return Ok(());
             }
-            self.runtime.block_on(self.directory.contribute(waiting.row))?;
+            self.told_for_good(|directory| directory.contribute(waiting.row))?;
             since.tell(&self.folder, &waiting.row);
         }
         self.index_bytes = bytes;

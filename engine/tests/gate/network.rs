@@ -5,7 +5,9 @@ use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::{Entry, EntryId, EntryType};
 use engine::behavior::Probe;
 use engine::consult::{Budget, Consult, ConsultSettings};
-use engine::network::{NetworkClient, NetworkFolder, NetworkSettings, SentLog};
+use engine::network::{
+    DirectoryClient, FeedFile, NetworkClient, NetworkFolder, NetworkSettings, ReportQueue, SentLog,
+};
 use engine::upper_tiers::UpperTiers;
 use gate::behavior::{Assessment, Consent, Leg};
 use gate::consult::ChatApi;
@@ -394,6 +396,44 @@ fn a_hostile_feed_is_not_believed() {
     }
 }
 
+/// The last number that there is leaves nothing to follow it. A week later the feed is read from its beginning.
+#[test]
+fn a_feed_that_was_poisoned_is_heard_again() {
+    let (old, new) = hashes();
+    let is_poisoned = Arc::new(Mutex::new(true));
+    let service = HttpService::start({
+        let is_poisoned = is_poisoned.clone();
+        move |request| {
+            let mut known = Known::change(old, new);
+            if *is_poisoned.lock().expect("a lock") {
+                known.changes[0].seq = u64::MAX;
+            }
+            match request.path.as_str() {
+                "/api/v1/network/drift?after=18446744073709551615" => {
+                    HttpAnswer::Json(json!(DriftPage::new(u64::MAX, Vec::new())).to_string())
+                }
+                _ => known.answer(request),
+            }
+        }
+    });
+    let home = tempfile::tempdir().expect("a home");
+    let folder = NetworkFolder::of(home.path());
+    let directory = DirectoryClient::new(settings(&service.url(), false), &folder);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let read_at = |at: i64| {
+        let mut feed = FeedFile::read(&folder, &service.url());
+        let read = feed.refresh(&directory, &folder, SALT, Timestamp(at));
+        runtime.block_on(read).expect("a feed");
+        FeedFile::read(&folder, &service.url()).next()
+    };
+    let (begin, week) = (1_790_000_000_000, 7 * 86_400_000);
+    assert_eq!(read_at(begin), u64::MAX);
+    *is_poisoned.lock().expect("a lock") = false;
+    assert_eq!(read_at(begin + week - 1), u64::MAX);
+    assert_eq!(read_at(begin + week), 4);
+}
+
 #[test]
 fn a_change_is_reported_once_and_only_with_consent() {
     for contribute in [false, true] {
@@ -420,6 +460,63 @@ fn a_change_is_reported_once_and_only_with_consent() {
             assert!(!post.body.contains("add") && !post.body.contains("Adds"), "{}", post.body);
         }
     }
+}
+
+/// A directory that is away loses no report, a restart repeats none, and one that is refused for good keeps none waiting.
+#[test]
+fn a_report_waits_for_a_directory_that_is_away_and_is_not_repeated_by_the_next_process() {
+    let status = Arc::new(Mutex::new(503));
+    let service = HttpService::start({
+        let (status, known) = (status.clone(), Known::default());
+        move |request| match request.method.as_str() {
+            "POST" => HttpAnswer::Status(*status.lock().expect("a lock")),
+            _ => known.answer(request),
+        }
+    });
+    let home = tempfile::tempdir().expect("a home");
+    let folder = NetworkFolder::of(home.path());
+    let begin = || {
+        let receipts = DiskFolder::new(&home.path().join("receipts"));
+        let settings = settings(&service.url(), true);
+        let network = NetworkClient::start(settings, folder.clone(), receipts).expect("a client");
+        let upper = UpperTiers::new(Some(network), None);
+        Stage::greeted(Setting { upper, ..Setting::default() })
+    };
+    let posts = || {
+        let posts = service.requests().into_iter().filter(|it| it.method == "POST");
+        posts.map(|it| it.body).collect::<Vec<String>>()
+    };
+    let meet = |stage: &Stage, tool: Value| {
+        stage.list(1);
+        stage.change(tools(&[tool]));
+        stage.call(2, "add", json!({}));
+    };
+    let first = begin();
+    meet(&first, after());
+    wait_for("an attempt", || (posts().len() == 1).then_some(()));
+    drop(first);
+    assert_eq!(ReportQueue::read(&folder, &service.url()).waiting().len(), 1);
+    // The next process reports what it did not meet itself.
+    *status.lock().expect("a lock") = 204;
+    let second = begin();
+    wait_for("the report", || {
+        ReportQueue::read(&folder, &service.url()).waiting().is_empty().then_some(())
+    });
+    assert_eq!(posts()[0], posts()[1], "the same report");
+    drop(second);
+    // A third one meets the same change, and then another one, which is refused for good.
+    *status.lock().expect("a lock") = 400;
+    let third = begin();
+    meet(&third, after());
+    let mut further = after();
+    further["annotations"]["openWorldHint"] = json!(true);
+    third.change(tools(&[further]));
+    third.call(3, "add", json!({}));
+    wait_for("the other report", || (posts().len() == 3).then_some(()));
+    assert_ne!(posts()[2], posts()[1], "the first change is not reported again");
+    wait_for("nothing waits", || {
+        ReportQueue::read(&folder, &service.url()).waiting().is_empty().then_some(())
+    });
 }
 
 /// The record of what was sent is what the service heard, to the byte, the key aside.

@@ -9,7 +9,9 @@ use crate::metrics::Scrape;
 use crate::node::Node;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use engine::acts::{RecordedServer, Review, Since};
+use engine::consult::Opinions;
 use engine::document::{EntryDocument, VerdictDocument};
+use engine::network::NetworkFolder;
 use engine::recorder::now;
 use engine::server_text::{Printable, ServerText};
 use gate::pins::EntryPins;
@@ -49,8 +51,13 @@ impl AdminVisit {
             catalog.servers.get(id).ok_or_else(|| AdminError::UnknownServer(id.to_string()))?;
         let review = self.review(&store, id)?;
         let since = Since::read(&store.history(id)?);
-        let waiting: Vec<Value> =
+        let mut waiting: Vec<Value> =
             review.waiting().map(|entry| waiting(entry, &review, since, text)).collect();
+        // The server may have steered the model, so an opinion is for persons as its words are.
+        if self.is_user() {
+            let folder = NetworkFolder::of(self.node.shared.home.path());
+            add_opinions(&mut waiting, &review, &Opinions::read(&folder), text);
+        }
         let judgement = &review.judgement;
         let mut verdict = VerdictDocument::of(judgement, text);
         if review.status() == gate::server::ServerStatus::Quarantined {
@@ -211,6 +218,17 @@ fn waiting(
         }
     }
     document
+}
+
+/// What a model said of the definitions that wait, beside each of them.
+fn add_opinions(waiting: &mut [Value], review: &Review, opinions: &Opinions, text: ServerText) {
+    for (document, entry) in waiting.iter_mut().zip(review.waiting()) {
+        let kept = entry.after.as_ref().and_then(|after| opinions.newest(after.entry_hash()));
+        if let (Value::Object(members), Some(kept)) = (document, kept) {
+            let opinion = kept.document(text == ServerText::Shown);
+            members.insert("opinion".to_owned(), opinion);
+        }
+    }
 }
 
 /// Everything that is pinned, without the texts.

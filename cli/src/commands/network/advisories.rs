@@ -55,7 +55,7 @@ pub(super) fn run(command: &NetworkAdvisories, options: &Options) -> Result<Exit
         }
         (_, true) => {}
     }
-    let dangerous = standing(&kept.advisories);
+    let dangerous = standing(kept.advisories());
     let affected = affected(&workplace, &dangerous)?;
     if options.json {
         screen::print_json(&serde_json::json!({

@@ -6,16 +6,17 @@ use crate::people_events::people_events;
 use crate::screen;
 use crate::target::Workplace;
 use crate::upper_tiers;
+use contract::hash::DefinitionHash;
 use contract::surface::{Entry, EntryId, Surface};
 use contract::time::Timestamp;
 use engine::consult::ConfiguredJudge;
 use engine::network::{
     ContributionsSince, DirectoryClient, FeedFile, KeptAdvisories, MetChange, NetworkFolder,
-    NetworkRequest, NetworkSettings, VerdictCache,
+    NetworkRequest, NetworkSettings, ReportQueue, VerdictCache,
 };
 use gate::judge::{Judgement, SurfaceJudgement};
 use gate::naming::shown_name;
-use gate::network::{Bucket, DriftAdvisory, DriftFeed, DriftReport, ReportBucket, Salt, bucket_of};
+use gate::network::{Bucket, DriftAdvisory, DriftFeed, MAX_BUCKET_BITS, ReportBucket, bucket_of};
 use gate::verdict::Verdict;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Announced {
     pub(super) purpose: &'static str,
-    pub(super) when: &'static str,
+    pub(super) when: String,
     pub(super) request: String,
 }
 
@@ -46,8 +47,9 @@ pub(super) fn announced(
     let directory = DirectoryClient::new(settings.clone(), &folder);
     let (cache, feed) = (VerdictCache::read(&folder, url), FeedFile::read(&folder, url));
     let mut all = Vec::new();
-    let mut add = |when: &'static str, request: &NetworkRequest| -> Result<(), Failure> {
+    let mut add = |when: &str, request: &NetworkRequest| -> Result<(), Failure> {
         let printed = directory.printed(request).map_err(Failure::usage)?;
+        let when = when.to_owned();
         let announced = Announced { purpose: request.purpose(), when, request: printed };
         if !all.contains(&announced) {
             all.push(announced);
@@ -56,27 +58,40 @@ pub(super) fn announced(
     };
     let hourly = "once an hour while a gate runs, and by `check`, `pin` and `review` if it is due";
     add(hourly, &NetworkRequest::Parameters)?;
-    add(hourly, &NetworkRequest::Drift { after: feed.next() })?;
+    add(hourly, &NetworkRequest::Drift { after: feed.asks_after(at) })?;
     let advisories = KeptAdvisories::read(&folder, url);
     let when = "once an hour while a gate runs, and by `network advisories`";
-    add(when, &NetworkRequest::Advisories { after: advisories.next() })?;
+    add(when, &NetworkRequest::Advisories { after: advisories.asks_after(at) })?;
     let waiting = waiting(workplace, at)?;
+    let queue = ReportQueue::read(&folder, url);
     let bits = cache.bits().unwrap_or(0);
     for judgement in waiting.iter().filter(|entry| entry.verdict == Verdict::Inconclusive) {
         let definition = judgement.after.as_ref().and_then(Entry::definition_hash);
         if let Some(definition) = definition {
             let bucket = bucket_of(definition.as_bytes(), bits);
-            add("when a gate meets this change", &NetworkRequest::Corpus(bucket))?;
+            let when = when_met(definition, cache.bits());
+            add(&when, &NetworkRequest::Corpus(bucket))?;
         }
     }
-    for change in waiting.iter().filter_map(|judgement| MetChange::of(judgement, at)) {
-        let Some(salt) = cache.salt() else { continue };
-        let bucket = bucket_of(salt.fingerprint(change.before).as_bytes(), bits);
-        add("when `holdpoint review` shows this change", &NetworkRequest::Reports(bucket))?;
-        if settings.contribute {
-            let report = NetworkRequest::Report(report_of(&change, salt));
-            add("when a gate meets this change, once", &report)?;
+    let salt = cache.salt();
+    let unknown = match salt {
+        Some(_) => "",
+        None => {
+            "; the salt is not known yet: zeros stand for fingerprints, and for a bucket of them"
         }
+    };
+    for change in waiting.iter().filter_map(|judgement| MetChange::of(judgement, at)) {
+        let bucket = bucket_of(change.report(salt).fp_before.as_bytes(), bits);
+        let when = format!("when `holdpoint review` shows this change{unknown}");
+        add(&when, &NetworkRequest::Reports(bucket))?;
+        if settings.contribute && !queue.is_told(&change) {
+            let when = format!("when a gate meets this change, once{unknown}");
+            add(&when, &NetworkRequest::Report(change.report(salt)))?;
+        }
+    }
+    for change in queue.waiting().into_iter().filter(|_| settings.contribute) {
+        let when = format!("within a minute while a gate runs, once: it was met before{unknown}");
+        add(&when, &NetworkRequest::Report(change.report(salt)))?;
     }
     if settings.contribute
         && let Some(since) = ContributionsSince::read(&folder, url)
@@ -89,15 +104,19 @@ pub(super) fn announced(
     Ok(all)
 }
 
-fn report_of(change: &MetChange, salt: Salt) -> DriftReport {
-    let report = DriftReport {
-        fp_before: salt.fingerprint(change.before),
-        fp_after: salt.fingerprint(change.after),
-        kinds: change.kinds.clone(),
-        safety: change.is_safety_relevant,
-        hour: change.hour,
-    };
-    report.sorted()
+/// When a definition is looked up, and how much the look-up can reveal where that is not known yet.
+fn when_met(definition: DefinitionHash, bits: Option<u8>) -> String {
+    let when = "when a gate meets this change";
+    match bits {
+        Some(_) => when.to_owned(),
+        None => {
+            let most = bucket_of(definition.as_bytes(), MAX_BUCKET_BITS);
+            format!(
+                "{when}; the number of bits is not known yet: 0 is shown here, and the most that it can become is `{}`",
+                NetworkRequest::Corpus(most).path()
+            )
+        }
+    }
 }
 
 /// What the configured model would be asked.
@@ -111,7 +130,7 @@ pub(super) fn questions(workplace: &Workplace, at: Timestamp) -> Result<Vec<Anno
     let printed = open.filter_map(|judgement| judge.printed(judgement));
     let announced = |request| Announced {
         purpose: "an opinion on a change, of the model that `[judge]` names; the marker is random each time",
-        when: "when a gate meets this change, once",
+        when: "when a gate meets this change, once".to_owned(),
         request,
     };
     Ok(printed.map(announced).collect())
@@ -231,7 +250,9 @@ impl LocalNetwork {
         let is_it = |report: &&gate::network::InstallReport| {
             report.fp_before == before && report.fp_after == after
         };
-        let installs = reports.reports.iter().filter(is_it).map(|report| report.installs).sum();
+        let installs = reports.reports.iter().filter(is_it).map(|report| report.installs);
+        // A directory may send any numbers.
+        let installs = installs.fold(0, u32::saturating_add);
         (installs > 0).then_some(UnconfirmedReports { installs })
     }
 }

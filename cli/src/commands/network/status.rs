@@ -19,6 +19,10 @@ const EXAMPLE_URL: &str = "https://directory.example.com";
 /// How many requests that were sent are shown without `--all`.
 const SHOWN: usize = 10;
 
+/// What is said before anything was asked.
+const FIRST_REQUEST: &str = "  The first request is the first one below. Its answer says how many bits of a hash name a bucket (0 to 14),
+  and has the salt of fingerprints. Until then both are shown as zeros.";
+
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     state: &'static str,
@@ -69,7 +73,7 @@ pub(super) fn run(command: &NetworkStatus, options: &Options) -> Result<Exit, Fa
         problems: &access.problems,
         bucket_bits: VerdictCache::read(&folder, url).bits(),
         feed_entries: FeedFile::read(&folder, url).len(),
-        advisories: KeptAdvisories::read(&folder, url).advisories.len(),
+        advisories: KeptAdvisories::read(&folder, url).advisories().len(),
         would_send: &would_send,
         sent: &sent,
     };
@@ -106,6 +110,9 @@ fn print(document: &Document<'_>, is_named: bool, is_all: bool) {
     screen::say(styled(BOLD, format!("What {asked}, as this home is now:")));
     if document.url.is_none() {
         screen::say(styled(DIM, format!("  ({EXAMPLE_URL} stands for the directory)")));
+    }
+    if document.bucket_bits.is_none() {
+        screen::say(FIRST_REQUEST);
     }
     for announced in document.would_send {
         screen::say(format!("  {} ({}):", announced.purpose, announced.when));

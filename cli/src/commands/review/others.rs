@@ -44,11 +44,8 @@ impl Others {
                 "safety_relevant": advisory.is_safety_relevant})
         });
         let reports = self.network.reports(entry).map(|reports| reports.installs);
-        let opinion = self.opinion(entry).map(|KeptOpinion { model, at, answer }| {
-            let rationale = (text == ServerText::Shown).then_some(answer.rationale.as_str());
-            json!({"opinion": answer.opinion, "severity": answer.severity, "model": model,
-                "reason_class": answer.reason_class, "at": at, "rationale": rationale})
-        });
+        let opinion = self.opinion(entry);
+        let opinion = opinion.map(|kept| kept.document(text == ServerText::Shown));
         let is_empty = advisory.is_none() && reports.is_none() && opinion.is_none();
         (!is_empty).then(
             || json!({"advisory": advisory, "unconfirmed_reports": reports, "opinion": opinion}),
