@@ -11,7 +11,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Packet {
     /// `None` for what is not IP: a question for the hardware address of a neighbour.
     pub to: Option<IpAddr>,
@@ -84,20 +84,6 @@ impl Packet {
     /// A question to a name server, or an attempt to connect to one.
     pub fn is_name_look_up(&self) -> bool {
         self.to_port == 53
-    }
-}
-
-impl Default for Packet {
-    fn default() -> Packet {
-        Packet {
-            to: None,
-            protocol: None,
-            from_port: 0,
-            to_port: 0,
-            sequence: (0, false),
-            payload: Vec::new(),
-            is_of_the_kernel: false,
-        }
     }
 }
 
