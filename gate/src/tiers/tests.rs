@@ -240,6 +240,7 @@ fn check_rules(
         }
     }
     if proceeds {
+        assert!(before.before.is_some() && before.after.is_some(), "calls go on with a pin");
         // Nothing was accepted by it: the client keeps what was approved, and nothing is pinned.
         assert!(after.is_deferred && !after.is_accepted && after.reason.is_none());
         assert_eq!(provenance.framing, Framing::ContractDiffNotSafety);
