@@ -25,6 +25,8 @@ const now = () => Number(process.hrtime.bigint()) / 1e3;
 /** The time that this thread has had a processor, in microseconds: what else the machine does is not counted. */
 function processorTime() {
   try {
+    // Makes the kernel bring the figure up to date, which it otherwise does a few hundred times a second.
+    process.cpuUsage();
     return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[0]) / 1e3;
   } catch {
     return now();

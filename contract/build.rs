@@ -20,6 +20,13 @@ mod folds;
 mod invisible;
 #[path = "src/markers/letters.rs"]
 mod letters;
+#[path = "src/markers/fold/pack.rs"]
+mod packed_folds;
+#[path = "src/markers/lexicon/pack.rs"]
+mod packed_lexicon;
+#[path = "src/packing.rs"]
+#[allow(dead_code, reason = "the library reads what the build script writes")]
+mod packing;
 #[path = "src/markers/fold/runs.rs"]
 mod runs;
 #[path = "src/markers/lexicon/source.rs"]
@@ -45,12 +52,17 @@ fn compile() -> Result<(), Box<dyn Error>> {
     let lexicon = source::parse(&source)?;
     let out = folder("OUT_DIR")?;
     std::fs::write(out.join("lexicon.rs"), as_rust(&lexicon))?;
-    let Runs { runs, bytes, blocks, marks } = folds::runs();
+    let folds = folds::runs();
+    let packed = packed_folds::pack(&folds);
+    let Runs { runs, bytes, blocks, marks } = folds;
     let folds = format!(
-        "static FOLDS: Runs = {{
+        "#[cfg(not(target_family = \"wasm\"))]
+static FOLDS: Runs = {{
     use Fold::*;
     Runs {{ runs: &{runs:?}, bytes: &{bytes:?}, blocks: &{blocks:?}, marks: &{marks:?} }}
 }};
+#[cfg(any(test, target_family = \"wasm\"))]
+static PACKED_FOLDS: &[u8] = &{packed:?};
 "
     );
     std::fs::write(out.join("folds.rs"), folds)?;
@@ -59,6 +71,7 @@ fn compile() -> Result<(), Box<dyn Error>> {
 
 /// The lexicon as Rust source, by the `Debug` form of its parts.
 fn as_rust(lexicon: &Lexicon) -> String {
+    let packed = packed_lexicon::pack(lexicon);
     let Lexicon {
         rules,
         nodes,
@@ -72,7 +85,8 @@ fn as_rust(lexicon: &Lexicon) -> String {
         table,
     } = lexicon;
     format!(
-        "static BUILT_IN: Lexicon = {{
+        "#[cfg(not(target_family = \"wasm\"))]
+static BUILT_IN: Lexicon = {{
     use MarkerClass::*;
     Lexicon {{
         rules: &{rules:?},
@@ -87,6 +101,8 @@ fn as_rust(lexicon: &Lexicon) -> String {
         table: &{table:?},
     }}
 }};
+#[cfg(any(test, target_family = \"wasm\"))]
+static PACKED: &[u8] = &{packed:?};
 "
     )
 }

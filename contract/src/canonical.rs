@@ -22,6 +22,7 @@ pub enum Position {
 
 impl Position {
     /// What a schema's member is, by its keyword.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub fn of_keyword(keyword: &str) -> Position {
         match keyword {
             "required" | "enum" | "type" => Position::Set,
@@ -152,6 +153,7 @@ fn is_same_object(left: Node<'_>, right: Node<'_>, position: Position) -> bool {
 type Member<'a> = (Node<'a>, Node<'a>);
 
 /// Appends a value's canonical form.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub fn write(node: Node<'_>, position: Position, out: &mut impl Sink) {
     match node.kind() {
         Kind::Null => out.put(b"null"),
@@ -176,11 +178,13 @@ pub fn write(node: Node<'_>, position: Position, out: &mut impl Sink) {
     }
 }
 
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn write_object(node: Node<'_>, position: Position, out: &mut impl Sink) {
     write_members(node.members(), |name| position.of_member(name), out);
 }
 
 /// Appends an object made of some members, in canonical order, each in the position that its name gives it.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(crate) fn write_members<'a>(
     members: impl Iterator<Item = Member<'a>>,
     position: impl Fn(&str) -> Position,
@@ -197,6 +201,7 @@ pub(crate) fn write_members<'a>(
 
 /// Members in canonical order. They are kept by their index: keeping them as they are would cost hostile input far more
 /// memory than its bytes.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(crate) fn sorted_members<'a>(
     members: impl Iterator<Item = Member<'a>>,
 ) -> impl Iterator<Item = Member<'a>> {
@@ -210,6 +215,7 @@ pub(crate) fn sorted_members<'a>(
 }
 
 /// Appends one member of an object.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(crate) fn write_member(
     name: Node<'_>,
     value: Node<'_>,
@@ -221,6 +227,7 @@ pub(crate) fn write_member(
     write(value, position, out);
 }
 
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn write_string(node: Node<'_>, out: &mut impl Sink) {
     if node.has_escapes() {
         let mut escaped = Vec::with_capacity(node.raw().len());
@@ -245,6 +252,7 @@ fn write_number(spelling: &str, out: &mut impl Sink) {
 }
 
 /// Writes the members into one buffer and sorts their spans, again so that many small ones stay cheap.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn write_set(node: Node<'_>, out: &mut impl Sink) {
     let mut buffer = Vec::with_capacity(node.raw().len());
     let mut spans: Vec<(u32, u32)> = Vec::new();

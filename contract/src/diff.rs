@@ -5,9 +5,9 @@ use crate::change::{ChangeClass, ChangeKind, Finding, Meaning};
 use crate::detail::Detail;
 use crate::json::{Document, Node};
 use crate::schema;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::surface::{Entry, EntryId, EntryType, Surface};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 mod annotations;
 mod extras;
@@ -74,7 +74,7 @@ impl Default for Budget {
 
 /// All entries that differ between two surfaces, in the order of their ids.
 pub fn diff_surfaces(old: &Surface, new: &Surface) -> Vec<EntryDiff> {
-    let ids: BTreeSet<&EntryId> = old.entries().chain(new.entries()).map(Entry::id).collect();
+    let ids: SortedSet<&EntryId> = old.entries().chain(new.entries()).map(Entry::id).collect();
     let mut budget = Budget::default();
     let mut diffs: Vec<EntryDiff> = ids
         .into_iter()
@@ -370,13 +370,13 @@ fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
 
 /// The members of two objects side by side, in the order of their names. Looking each up by its name would cost hostile
 /// entries the square of their members.
-fn paired<'a>(old: Option<Node<'a>>, new: Option<Node<'a>>) -> BTreeMap<Cow<'a, str>, Pair<'a>> {
-    let mut pairs: BTreeMap<Cow<'a, str>, Pair<'a>> = BTreeMap::new();
+fn paired<'a>(old: Option<Node<'a>>, new: Option<Node<'a>>) -> SortedMap<Cow<'a, str>, Pair<'a>> {
+    let mut pairs: SortedMap<Cow<'a, str>, Pair<'a>> = SortedMap::new();
     for (name, value) in old.into_iter().flat_map(Node::members) {
-        pairs.entry(name.as_str().unwrap_or_default()).or_default().0 = Some(value);
+        pairs.get_or_default(name.as_str().unwrap_or_default()).0 = Some(value);
     }
     for (name, value) in new.into_iter().flat_map(Node::members) {
-        pairs.entry(name.as_str().unwrap_or_default()).or_default().1 = Some(value);
+        pairs.get_or_default(name.as_str().unwrap_or_default()).1 = Some(value);
     }
     pairs
 }
@@ -397,7 +397,7 @@ const MAX_RENAME_BYTES: usize = 4 * 1024 * 1024;
 /// The removed tools that an added tool with equal input (at least one property) probably is, by their ids.
 pub fn mark_renames<'a>(
     entries: impl Iterator<Item = (&'a EntryId, Option<&'a Entry>, Option<&'a Entry>)>,
-) -> BTreeMap<EntryId, String> {
+) -> SortedMap<EntryId, String> {
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     for (_, before, after) in entries.filter(|(id, ..)| id.entry_type == EntryType::Tool) {
         match (before, after) {
@@ -408,13 +408,13 @@ pub fn mark_renames<'a>(
     }
     let bytes: usize = added.iter().chain(&removed).map(|entry| entry.raw().len()).sum();
     if added.is_empty() || removed.is_empty() || bytes > MAX_RENAME_BYTES {
-        return BTreeMap::new();
+        return SortedMap::new();
     }
-    let mut names: BTreeMap<Vec<u8>, &str> = BTreeMap::new();
+    let mut names: SortedMap<Vec<u8>, &str> = SortedMap::new();
     for entry in added {
         if let Some(input) = input_form(entry) {
             // The first in the order of ids, where several would fit.
-            names.entry(input).or_insert(entry.key());
+            names.get_or_insert_with(input, || entry.key());
         }
     }
     let renamed = removed.into_iter().filter_map(|entry| {

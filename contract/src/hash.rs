@@ -105,6 +105,7 @@ pub(crate) struct Hasher {
 const PENDING_BYTES: usize = 4_096;
 
 impl Sink for Hasher {
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn put(&mut self, bytes: &[u8]) {
         if self.pending.len() + bytes.len() > PENDING_BYTES {
             self.state.update(&self.pending);
@@ -119,6 +120,7 @@ impl Sink for Hasher {
 }
 
 impl Hasher {
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(crate) fn finish(mut self) -> [u8; 32] {
         self.state.update(&self.pending);
         self.state.finalize().into()
@@ -130,6 +132,7 @@ impl Hasher {
 pub(crate) struct Both<'h>(pub(crate) &'h mut Hasher, pub(crate) &'h mut Hasher);
 
 impl Sink for Both<'_> {
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn put(&mut self, bytes: &[u8]) {
         self.0.put(bytes);
         self.1.put(bytes);

@@ -3,7 +3,7 @@
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
 use crate::markers::{KnownStrings, Marker, ToolNames, push_pointer_name, scan, scan_new};
-use std::collections::BTreeSet;
+use crate::sorted::SortedSet;
 
 /// The most references of new properties that are followed; an entry with more is not inert.
 pub const MAX_REFERENCES: usize = 256;
@@ -109,7 +109,7 @@ fn preset(old: Option<Node<'_>>, new: Node<'_>) -> Option<NotInert> {
     let mut search = PresetSearch {
         schema: new,
         pointer: String::new(),
-        followed: BTreeSet::new(),
+        followed: SortedSet::new(),
         references: 0,
     };
     let found = search.value(old, new);
@@ -122,7 +122,7 @@ struct PresetSearch<'a> {
     schema: Node<'a>,
     pointer: String,
     /// Values already looked at by way of a reference, so that each is looked at once and cycles end.
-    followed: BTreeSet<u32>,
+    followed: SortedSet<u32>,
     references: usize,
 }
 

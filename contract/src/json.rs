@@ -111,6 +111,7 @@ impl std::fmt::Debug for Node<'_> {
 }
 
 impl<'a> Node<'a> {
+    #[inline(always)]
     fn slot(self) -> Slot {
         // The index comes from the parser, so it is always within the slots; a null is what is answered otherwise.
         self.slots.get(self.index as usize).copied().unwrap_or(Slot { start: 0, end: 0, link: 0 })
@@ -141,6 +142,7 @@ impl<'a> Node<'a> {
     }
 
     /// The bytes that this value came as.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub fn raw(self) -> &'a str {
         let slot = self.slot();
         self.text.get(slot.start as usize..slot.end as usize).unwrap_or("")
@@ -177,6 +179,7 @@ impl<'a> Node<'a> {
         (self.kind() == Kind::String).then(|| self.string_text())
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn string_text(self) -> Cow<'a, str> {
         let raw = self.raw();
         let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or("");
@@ -217,6 +220,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether this is a string with exactly this text.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub fn is_text(self, text: &str) -> bool {
         if self.kind() != Kind::String {
             return false;

@@ -3,6 +3,7 @@
 //! This crate does no I/O and knows no clock and no randomness. It says what changed; whether a call may go on is
 //! decided in `gate`.
 #![forbid(unsafe_code)]
+#![cfg_attr(holdpoint_small, feature(optimize_attribute))]
 
 pub mod canonical;
 pub mod change;
@@ -17,9 +18,13 @@ pub mod json;
 pub mod markers;
 pub mod names;
 pub mod origin;
+#[cfg(any(test, target_family = "wasm"))]
+#[cfg_attr(not(test), allow(dead_code, reason = "the build script writes what the library reads"))]
+mod packing;
 pub mod percent;
 pub mod pointer;
 pub mod schema;
+pub mod sorted;
 pub mod surface;
 pub mod time;
 pub mod trip;

@@ -143,6 +143,7 @@ impl<'a, 'k> Walk<'a, 'k> {
     }
 
     /// Reads a value and what is below it. The parser bounds how deep this goes.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn value(&mut self, node: Node<'a>, place: Place, is_output: bool) {
         match node.kind() {
             Kind::String => self.string(node, place),
@@ -179,6 +180,7 @@ impl<'a, 'k> Walk<'a, 'k> {
         self.markers.len() >= MAX_MARKERS
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn string(&mut self, node: Node<'a>, place: Place) {
         let Some(text) = node.as_str() else { return };
         if self.is_full() || self.known.is_some_and(|known| known.contains(&text)) {

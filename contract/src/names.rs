@@ -147,15 +147,32 @@ fn folded(name: &str) -> Option<String> {
         if character.is_ascii() {
             folded.push(character.to_ascii_lowercase());
         } else if !is_invisible(character) {
-            for part in character.to_uppercase().flat_map(char::to_lowercase) {
-                if !part.is_ascii() && !part.is_whitespace() {
-                    return None;
-                }
-                folded.push(part);
+            match ascii_letters(character) {
+                Some(letters) => folded.push_str(letters),
+                None if character.is_whitespace() => folded.push(character),
+                None => return None,
             }
         }
     }
     Some(folded.trim().to_owned())
+}
+
+/// The ASCII letters that a character beyond ASCII becomes in upper case and then in lower case: all that there are, so
+/// that Unicode's whole table of upper case is not needed.
+fn ascii_letters(character: char) -> Option<&'static str> {
+    Some(match character {
+        'ß' => "ss",
+        'ı' => "i",
+        'ſ' => "s",
+        '\u{212a}' => "k",
+        'ﬀ' => "ff",
+        'ﬁ' => "fi",
+        'ﬂ' => "fl",
+        'ﬃ' => "ffi",
+        'ﬄ' => "ffl",
+        'ﬅ' | 'ﬆ' => "st",
+        _ => return None,
+    })
 }
 
 /// Whether two names differ in ASCII case and in `_` and `-` only.
@@ -194,6 +211,15 @@ mod tests {
         }
         assert_eq!(reads_as("read_only_hint", TOOL_ANNOTATIONS), Some("readOnlyHint"));
         assert_eq!(reads_as("Instructions", HANDSHAKE), Some("instructions"));
+    }
+
+    #[test]
+    fn characters_fold_to_ascii_letters_as_unicode_says() {
+        for character in ('\u{80}'..=char::MAX).filter(|character| !character.is_whitespace()) {
+            let letters: String = character.to_uppercase().flat_map(char::to_lowercase).collect();
+            let letters = Some(letters.as_str()).filter(|letters| letters.is_ascii());
+            assert_eq!(ascii_letters(character), letters, "{character:?}");
+        }
     }
 
     #[test]

@@ -22,13 +22,13 @@ use crate::canonical::{Position, is_same};
 use crate::change::{ChangeKind, Finding};
 use crate::diff::Budget;
 use crate::json::Node;
+use crate::sorted::SortedSet;
 pub use additions::{Additions, CallPlace};
 use compare::{Comparison, Reading};
 use document::{Declared, Dialect, Features, SchemaDocument};
 pub(crate) use path::pointer_step;
 pub(crate) use results::compare_results_within;
 pub use results::{Results, compare_results};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Schemas are compared this many levels deep; below that they must be byte-equal.
@@ -109,7 +109,7 @@ fn compare_as(
 
 /// A keyword that one dialect does not know means nothing there; what it means in the other is said already.
 fn drop_what_the_other_dialect_explains(findings: &mut Vec<Finding>) {
-    let explained: BTreeSet<String> = findings
+    let explained: SortedSet<String> = findings
         .iter()
         .filter(|finding| finding.kind != ChangeKind::MetadataChanged)
         .map(|finding| format!("{}/", finding.path))
@@ -118,7 +118,7 @@ fn drop_what_the_other_dialect_explains(findings: &mut Vec<Finding>) {
         let inside = format!("{}/", finding.path);
         // Paths that begin alike stand together in a sorted set.
         let is_explained =
-            explained.range(inside.clone()..).next().is_some_and(|path| path.starts_with(&inside));
+            explained.first_from(&inside).is_some_and(|path| path.starts_with(&inside));
         finding.kind != ChangeKind::MetadataChanged || !is_explained
     });
 }

@@ -3,7 +3,7 @@
 use crate::canonical::{Position, Sink, sorted_members, write_member};
 use crate::hash::{Both, DefinitionHash, EntryHash, Hasher, SurfaceHash};
 use crate::json::{Document, Node, escape_into};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::{SortedMap, SortedSet};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -282,7 +282,8 @@ impl From<&str> for Text {
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        let is_shared = Arc::ptr_eq(&self.whole, &other.whole) && self.part == other.part;
+        is_shared || self.as_str() == other.as_str()
     }
 }
 
@@ -303,17 +304,22 @@ struct Hashes {
 
 impl Hashes {
     fn of(entry_type: EntryType, node: Node<'_>) -> Hashes {
+        let is_tool = entry_type == EntryType::Tool;
         let mut entry = Hasher::default();
-        let mut definition = Hasher::default();
+        // Where all that counts of a tool is its definition, both have the same canonical form, which is hashed once.
+        let mut definition = (is_tool && !is_definition(node)).then(Hasher::default);
         if node.is_object() {
-            write_entry(entry_type, node, &mut entry, &mut definition);
+            write_entry(entry_type, node, &mut entry, definition.as_mut());
         } else {
             crate::canonical::write(node, Position::Plain, &mut entry);
-            definition.put(b"{}");
+            definition.iter_mut().for_each(|definition| definition.put(b"{}"));
         }
-        let is_tool = entry_type == EntryType::Tool;
-        let definition = is_tool.then(|| DefinitionHash::from_bytes(definition.finish()));
-        Hashes { entry: EntryHash::from_bytes(entry.finish()), definition }
+        let entry = entry.finish();
+        let definition = definition.map_or(entry, Hasher::finish);
+        Hashes {
+            entry: EntryHash::from_bytes(entry),
+            definition: is_tool.then(|| DefinitionHash::from_bytes(definition)),
+        }
     }
 
     fn with_text(self, id: EntryId, raw: Text) -> Entry {
@@ -321,38 +327,58 @@ impl Hashes {
     }
 }
 
+/// The members of a tool that are its definition.
+const OF_DEFINITION: [&str; 3] = ["name", "description", "inputSchema"];
+
+/// Whether all that counts of a tool is its definition.
+fn is_definition(tool: Node<'_>) -> bool {
+    tool.is_object()
+        && tool.members().all(|(name, _)| {
+            let is_its = |member: &str| name.is_text(member);
+            OF_DEFINITION.into_iter().any(is_its)
+                || EntryType::Tool.member_position(&name.as_str().unwrap_or_default()).is_none()
+        })
+}
+
 /// Writes what of an entry counts, and of that once more what of a tool is its definition: both are hashed, and a large
 /// schema is brought into its canonical form once.
-fn write_entry(entry_type: EntryType, node: Node<'_>, entry: &mut Hasher, definition: &mut Hasher) {
-    let of_definition = ["name", "description", "inputSchema"];
+fn write_entry(
+    entry_type: EntryType,
+    node: Node<'_>,
+    entry: &mut Hasher,
+    mut definition: Option<&mut Hasher>,
+) {
     let (mut is_first, mut is_first_of_definition) = (true, true);
     for (name, value) in sorted_members(node.members()) {
         let text = name.as_str().unwrap_or_default();
         let Some(position) = entry_type.member_position(&text) else { continue };
         entry.put(if is_first { b"{" } else { b"," });
         is_first = false;
-        if entry_type == EntryType::Tool && of_definition.contains(&text.as_ref()) {
-            definition.put(if is_first_of_definition { b"{" } else { b"," });
-            is_first_of_definition = false;
-            write_member(name, value, position, &mut Both(entry, definition));
-        } else {
-            write_member(name, value, position, entry);
+        match definition.as_deref_mut().filter(|_| OF_DEFINITION.contains(&text.as_ref())) {
+            Some(definition) => {
+                definition.put(if is_first_of_definition { b"{" } else { b"," });
+                is_first_of_definition = false;
+                write_member(name, value, position, &mut Both(entry, definition));
+            }
+            None => write_member(name, value, position, entry),
         }
     }
     entry.put(if is_first { b"{}" } else { b"}" });
-    definition.put(if is_first_of_definition { b"{}" } else { b"}" });
+    if let Some(definition) = definition {
+        definition.put(if is_first_of_definition { b"{}" } else { b"}" });
+    }
 }
 
 /// What a server said of itself at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surface {
-    entries: BTreeMap<EntryId, Entry>,
+    entries: SortedMap<EntryId, Entry>,
     /// The keys of the lists in the order they were listed.
     order: Vec<EntryId>,
-    unreadable: BTreeMap<ListKind, Unreadable>,
-    listed: BTreeSet<ListKind>,
+    unreadable: SortedMap<ListKind, Unreadable>,
+    listed: SortedSet<ListKind>,
     /// Lists with more entries than are pinned: see [`Surface::notes`].
-    left_out: BTreeSet<ListKind>,
+    left_out: SortedSet<ListKind>,
     notes: Vec<String>,
     /// Only tools are told of: the capture was a list of tools, or one tool.
     is_partial: bool,
@@ -362,7 +388,7 @@ pub struct Surface {
 }
 
 impl Surface {
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values()
     }
 
@@ -378,7 +404,7 @@ impl Surface {
     }
 
     /// The lists that could not be read in exactly one way.
-    pub fn unreadable(&self) -> &BTreeMap<ListKind, Unreadable> {
+    pub fn unreadable(&self) -> &SortedMap<ListKind, Unreadable> {
         &self.unreadable
     }
 

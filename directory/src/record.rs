@@ -175,7 +175,7 @@ fn differs(known: &Server, new: &VerdictStatement) -> bool {
 fn facts(manifest: &Manifest, surface: Option<&Surface>) -> ServerFacts {
     let documented = surface.map(Documentation::of).unwrap_or_default();
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let others = surface.map_or(0, |surface| surface.entries().len() - documented.tools);
+    let others = surface.map_or(0, |surface| surface.entries().count() - documented.tools);
     ServerFacts {
         published_at: manifest.published_at.as_deref().and_then(Timestamp::parse).map(Moment),
         has_description: manifest.description.is_some(),

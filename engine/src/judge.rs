@@ -24,6 +24,7 @@ use crate::upper_tiers::UpperTiers;
 use attest::{ToolAllowlist, VerifiedAttestation, Vouched};
 use contract::client::ClientCapabilities;
 use contract::hash::EntryHash;
+use contract::sorted::SortedMap;
 use contract::surface::{Anchor, Entry, EntryId, EntryType, ListKind, Surface, SurfaceReader};
 use gate::behavior::Consent;
 use gate::by_the_call::CallRulesCache;
@@ -117,7 +118,7 @@ impl Seen {
         self.attested.as_ref().and_then(|admitted| admitted.anchor())
     }
 
-    pub(crate) fn pages(&self) -> BTreeMap<ListKind, Arc<Vec<Arc<str>>>> {
+    pub(crate) fn pages(&self) -> SortedMap<ListKind, Arc<Vec<Arc<str>>>> {
         let pages = self.lists.iter().filter_map(|(list, outcome)| match outcome {
             ListOutcome::Pages(pages) => Some((*list, pages.clone())),
             ListOutcome::NotOffered | ListOutcome::Unreadable(_) => None,

@@ -64,6 +64,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn white_space(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -97,16 +98,19 @@ impl<'a> Cursor<'a> {
 
     /// The name of the next member of the object that was stepped into, with the cursor at its value; none past its brace.
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn member(&mut self, is_first: bool) -> Result<Option<Text<'a>>, Fault> {
         if self.leaves(b'}', is_first)? { Ok(None) } else { self.name().map(Some) }
     }
 
     /// Whether the array that was stepped into has another element, with the cursor at it.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn item(&mut self, is_first: bool) -> Result<bool, Fault> {
         Ok(!self.leaves(b']', is_first)?)
     }
 
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn leaves(&mut self, closing: u8, is_first: bool) -> Result<bool, Fault> {
         self.white_space();
         match self.peek() {
@@ -126,6 +130,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn name(&mut self) -> Result<Text<'a>, Fault> {
         let name = self.string()?;
         self.white_space();
@@ -138,6 +143,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips the value that begins here and returns its bytes.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn value(&mut self) -> Result<&'a [u8], Fault> {
         let start = self.at;
         match self.peek() {
@@ -147,6 +153,7 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn nested(&mut self) -> Result<(), Fault> {
         let mut nesting = Nesting::default();
         loop {
@@ -179,6 +186,7 @@ impl<'a> Cursor<'a> {
 
     /// After a value: closes what ends here. Whether that was everything; if not, the cursor is at the next value.
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn closes(&mut self, nesting: &mut Nesting) -> Result<bool, Fault> {
         loop {
             self.white_space();
@@ -204,6 +212,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn scalar(&mut self) -> Result<(), Fault> {
         match self.peek() {
             Some(b'"') => self.string().map(|_| ()),
@@ -259,6 +268,7 @@ impl<'a> Cursor<'a> {
 
     /// Walks over the string that begins here.
     #[inline]
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn string(&mut self) -> Result<Text<'a>, Fault> {
         if self.peek() != Some(b'"') {
             return Err(Fault::Syntax);

@@ -4,6 +4,7 @@
 //! inside `arguments`, `result` and `error` is not judged, and nothing is ever rewritten. [`listing`] joins the pages of a list.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(holdpoint_small, feature(optimize_attribute))]
 
 mod answer;
 mod cursor;

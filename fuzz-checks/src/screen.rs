@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
 fn check(surface: &Surface) {
     let context = Context::new(Grade::Scanned, Timestamp(0));
     let screening = read(surface, &context);
-    assert_eq!(screening.entries.len(), surface.entries().len());
+    assert_eq!(screening.entries.len(), surface.entries().count());
     assert_eq!(screening, read(surface, &context));
     for entry in &screening.entries {
         assert!(entry.findings().count() <= MAX_FINDINGS);

@@ -37,11 +37,11 @@ pub use schema::{MAX_PATTERN_BYTES, MAX_PATTERNS, MAX_SCHEMA_BYTES, MAX_SUBSCHEM
 use aspects::Aspects;
 use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::json::{Document, Node};
+use contract::sorted::SortedSet;
 use contract::surface::Entry;
 use places::Places;
 use schema::Schema;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use used::How;
 use validators::{Readings, Validators};
@@ -279,7 +279,7 @@ impl CallRules {
             let names = self.changes.iter().filter_map(|change| {
                 change.parameter.as_ref().filter(|name| is_wanted(change, name))
             });
-            let names: BTreeSet<&String> = names.collect();
+            let names: SortedSet<&String> = names.collect();
             names.into_iter().take(MAX_PARAMETERS).cloned().collect()
         };
         let missing = named(&|change, name| is_required(change) && arguments.get(name).is_none());
@@ -295,14 +295,14 @@ impl CallRules {
 
     /// Every later call of a tool of which one was held.
     pub fn held_before(&self) -> CallHold {
-        let kinds: BTreeSet<ChangeKind> = self.changes.iter().map(|change| change.kind).collect();
+        let kinds: SortedSet<ChangeKind> = self.changes.iter().map(|change| change.kind).collect();
         let kinds = kinds.into_iter().collect();
         CallHold { cause: CallCause::HeldBefore, kinds, parameters: Vec::new() }
     }
 
     fn touched(&self, compiled: &Compiled, arguments: Node<'_>) -> Option<CallHold> {
-        let mut parameters = BTreeSet::new();
-        let mut kinds = BTreeSet::new();
+        let mut parameters = SortedSet::new();
+        let mut kinds = SortedSet::new();
         let mut is_declared = true;
         for places in &compiled.places {
             for touched in used::touched(places, arguments) {
@@ -345,7 +345,7 @@ impl CallRules {
             parameters.is_empty() || parameters.iter().any(|name| change.is_about(name))
         };
         let changes = || self.changes.iter();
-        let mut kinds: BTreeSet<ChangeKind> =
+        let mut kinds: SortedSet<ChangeKind> =
             changes().filter(is_about).map(|change| change.kind).collect();
         if kinds.is_empty() {
             kinds = changes().map(|change| change.kind).collect();
@@ -409,7 +409,7 @@ impl Compiled {
 
     /// The parameters of a call whose values the validators cannot decide on, sorted.
     fn undecidable(&self, arguments: &Value) -> Vec<String> {
-        let names: BTreeSet<&String> =
+        let names: SortedSet<&String> =
             self.validators().flat_map(|validators| &validators.undecidable).collect();
         let used = names.into_iter().filter(|name| arguments.get(name).is_some());
         used.take(MAX_PARAMETERS).cloned().collect()

@@ -8,8 +8,8 @@ use crate::verdict::Verdict;
 use contract::change::{ChangeClass, ChangeKind};
 use contract::json::Document;
 use contract::schema::Additions;
+use contract::sorted::SortedSet;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
-use std::collections::BTreeSet;
 
 /// Everything that calls are looked at under.
 #[derive(Debug)]
@@ -117,11 +117,11 @@ impl CallCase<'_> {
 fn whole(judged: &Judgement) -> CallVerdict {
     let weighs = |class: ChangeClass| class.is_safety_relevant();
     let deciding = judged.findings.iter().filter(|finding| weighs(finding.class));
-    let kinds: BTreeSet<ChangeKind> = match deciding.clone().next() {
+    let kinds: SortedSet<ChangeKind> = match deciding.clone().next() {
         Some(_) => deciding.clone().map(|finding| finding.kind).collect(),
         None => judged.findings.iter().map(|finding| finding.kind).collect(),
     };
-    let parameters: BTreeSet<String> =
+    let parameters: SortedSet<String> =
         deciding.filter_map(|finding| crate::by_the_call::parameter(&finding.path)).collect();
     CallVerdict {
         verdict: judged.verdict,

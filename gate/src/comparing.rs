@@ -6,8 +6,8 @@ use crate::pins::{Basis, EntryPins, Pin, PinBook};
 use contract::change::{ChangeClass, ChangeKind, Finding};
 use contract::diff::{Budget, diff_entry_within};
 use contract::markers::{self, Marker, Scanner, ToolNames};
+use contract::sorted::{SortedMap, SortedSet};
 use contract::surface::{Entry, EntryId, EntryType, Surface};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The most findings of a surface. Of each entry after that only the one that weighs most is told, and the entry is held.
@@ -18,9 +18,9 @@ const MAX_FINDINGS: usize = 20_000;
 pub struct Compared {
     /// The server's own tools, which its texts may speak of: what was found depends on them.
     tools: ToolNames,
-    by_entry: Arc<BTreeMap<EntryId, Arc<Comparison>>>,
+    by_entry: Arc<SortedMap<EntryId, Arc<Comparison>>>,
     /// Entries that are as they were approved, were scanned as a whole, and have no marker.
-    unmarked: Arc<BTreeMap<EntryId, Entry>>,
+    unmarked: Arc<SortedMap<EntryId, Entry>>,
 }
 
 impl Compared {
@@ -73,8 +73,8 @@ struct Sides {
 #[derive(Debug)]
 pub(crate) struct Comparer {
     known: Compared,
-    found: BTreeMap<EntryId, Arc<Comparison>>,
-    unmarked: BTreeMap<EntryId, Entry>,
+    found: SortedMap<EntryId, Arc<Comparison>>,
+    unmarked: SortedMap<EntryId, Entry>,
     /// How many findings there are so far.
     count: usize,
     budget: Budget,
@@ -86,8 +86,8 @@ impl Comparer {
     pub(crate) fn knowing(known: &Compared, book: &PinBook, surface: &Surface) -> Comparer {
         Comparer {
             known: known.with(own_tools(book, surface)),
-            found: BTreeMap::new(),
-            unmarked: BTreeMap::new(),
+            found: SortedMap::new(),
+            unmarked: SortedMap::new(),
             count: 0,
             budget: Budget::default(),
             scanner: Scanner::default(),
@@ -205,7 +205,7 @@ impl Sides {
         if self.accepted.is_some() && hash(&self.approved) != hash(&self.accepted) {
             // Two findings of one kind at one place may weigh differently by what they mean.
             let key = |found: &Finding| (found.kind, found.path.clone(), found.meaning);
-            let known: BTreeSet<_> = findings.iter().map(key).collect();
+            let known: SortedSet<_> = findings.iter().map(key).collect();
             let further = diff(self.accepted.as_ref()).into_iter();
             findings.extend(further.filter(|found| !known.contains(&key(found))));
         }

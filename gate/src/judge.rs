@@ -14,8 +14,8 @@ use contract::hash::EntryHash;
 use contract::inert::{NotInert, not_inert};
 use contract::json::{Document, Node};
 use contract::markers::ToolNames;
+use contract::sorted::SortedSet;
 use contract::surface::{Entry, EntryId, EntryType, Surface};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// More automatic pins of a server in a day than this are held, so that a person looks.
@@ -169,7 +169,7 @@ pub(crate) fn judge_each(
     have_a_word: impl Fn(&mut Judgement),
 ) -> SurfaceJudgement {
     let pinned = book.iter().map(|(id, _)| id);
-    let ids: BTreeSet<&EntryId> =
+    let ids: SortedSet<&EntryId> =
         surface.entries().map(Entry::id).chain(pinned).chain(book.tampered.keys()).collect();
     let mut entries = Vec::new();
     let mut auto_pins = auto_pins_today;

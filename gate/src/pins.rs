@@ -2,8 +2,8 @@
 
 use crate::time::Timestamp;
 use contract::hash::EntryHash;
+use contract::sorted::SortedMap;
 use contract::surface::{Entry, EntryId};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Why an entry was accepted.
@@ -107,9 +107,9 @@ impl EntryPins {
 /// All pins of one server, and those that were found changed behind Holdpoint's back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PinBook {
-    entries: BTreeMap<EntryId, EntryPins>,
+    entries: SortedMap<EntryId, EntryPins>,
     /// Entries whose pins do not authenticate, each with what is wrong in words. They are held.
-    pub tampered: BTreeMap<EntryId, String>,
+    pub tampered: SortedMap<EntryId, String>,
     /// What is wrong with the book as a whole (pins removed, or put back from an older copy). Everything is held.
     pub lost: Option<String>,
 }
@@ -130,7 +130,7 @@ impl PinBook {
     }
 
     pub fn push(&mut self, pin: Pin) {
-        self.entries.entry(pin.entry.id().clone()).or_default().push(pin);
+        self.entries.get_or_default(pin.entry.id().clone()).push(pin);
     }
 
     /// The book as it is once the newest pin of an entry is taken back.
@@ -151,7 +151,7 @@ impl PinBook {
         self.entries.get(id)
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&EntryId, &EntryPins)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&EntryId, &EntryPins)> {
         self.entries.iter()
     }
 }

@@ -34,8 +34,9 @@ use crate::server::ServerStatus;
 use crate::shown::{ListMode, shown, shown_entries};
 use crate::stub::{Stub, stubs};
 use crate::words::Reviewer;
+use contract::sorted::SortedMap;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How far a held entry reaches.
@@ -66,7 +67,7 @@ pub struct Materials<'a> {
     /// Whether the arguments of calls are checked against the definitions.
     pub checks_input: bool,
     /// The answers of the server to each list, as they came.
-    pub pages: &'a BTreeMap<ListKind, Arc<Vec<Arc<str>>>>,
+    pub pages: &'a SortedMap<ListKind, Arc<Vec<Arc<str>>>>,
     /// The rules that were made for changes before.
     pub call_rules: &'a CallRulesCache,
 }
@@ -91,8 +92,8 @@ pub enum Found<'v> {
 
 #[derive(Debug, Default)]
 pub struct View {
-    places: BTreeMap<EntryType, HashMap<Box<str>, Place>>,
-    lists: BTreeMap<ListKind, ListView>,
+    places: SortedMap<EntryType, HashMap<Box<str>, Place>>,
+    lists: SortedMap<ListKind, ListView>,
     /// Lists that could not be read in exactly one way: what they carry is held, and they are not shown.
     unreadable: HashMap<ListKind, Arc<Standing>>,
     /// Why nothing but the handshake, `ping` and our own lists goes up.
@@ -111,10 +112,10 @@ pub struct View {
 
 impl View {
     pub fn of(materials: &Materials<'_>) -> View {
-        let mut places: BTreeMap<EntryType, HashMap<Box<str>, Place>> = BTreeMap::new();
+        let mut places: SortedMap<EntryType, HashMap<Box<str>, Place>> = SortedMap::new();
         for entry in materials.surface.entries() {
             let place = Place::Unchanged(Hashes::of(entry));
-            places.entry(entry.entry_type()).or_default().insert(entry.key().into(), place);
+            places.get_or_default(entry.entry_type()).insert(entry.key().into(), place);
         }
         let mut held_server = None;
         for judgement in &materials.judgement.entries {
@@ -122,12 +123,14 @@ impl View {
             if holds_server(judgement) {
                 held_server.get_or_insert_with(|| standing.clone());
             }
-            let of_type = places.entry(judgement.id.entry_type).or_default();
+            let of_type = places.get_or_default(judgement.id.entry_type);
             of_type.insert(judgement.id.key.as_str().into(), Place::Changed(standing));
         }
         let Materials { reviewer, book, surface, judgement, mode, .. } = *materials;
         let stubs = stubs(reviewer, book, surface, judgement, mode);
-        places.entry(EntryType::Tool).and_modify(|tools| add_stubs(tools, &stubs));
+        if let Some(tools) = places.get_mut(&EntryType::Tool) {
+            add_stubs(tools, &stubs);
+        }
         let stopped = stopped_by_status(materials).or(held_server);
         let closed = stopped.clone().or_else(|| closed_by_scope(materials));
         let definitions = definitions(materials);
@@ -267,7 +270,7 @@ fn add_stubs(tools: &mut HashMap<Box<str>, Place>, stubs: &[Stub<'_>]) {
 }
 
 fn held_addresses(
-    places: &BTreeMap<EntryType, HashMap<Box<str>, Place>>,
+    places: &SortedMap<EntryType, HashMap<Box<str>, Place>>,
 ) -> HashMap<AddressKey, Arc<Standing>> {
     let resources = places.get(&EntryType::Resource).into_iter().flatten();
     resources
@@ -339,8 +342,13 @@ fn list_view(
     entries.extend(stubs.iter().map(|stub| (stub.id, stub.definition.as_str())));
     entries.retain(|(id, _)| (materials.is_offered)(id));
     let is_as_sent = || {
-        let observed = surface.list(list).map(contract::surface::Entry::raw);
-        observed.eq(entries.iter().map(|(_, raw)| *raw))
+        let mut shown = entries.iter().map(|(_, raw)| *raw);
+        // Most are shown from the very text that was observed.
+        let is_shown = |observed: &str| {
+            shown.next().is_some_and(|shown| std::ptr::eq(shown, observed) || shown == observed)
+        };
+        surface.list(list).map(contract::surface::Entry::raw).all(is_shown)
+            && shown.next().is_none()
     };
     let shows_all = mode == ListMode::Observed || judgement.posture == Posture::Monitor;
     match pages.as_slice() {

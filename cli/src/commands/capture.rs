@@ -47,11 +47,11 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
             if options.json {
                 screen::print_json(&serde_json::json!({
                     "file": path,
-                    "entries": written.entries().len(),
+                    "entries": written.entries().count(),
                     "surface_hash": written.surface_hash(),
                 }))?;
             } else if !options.quiet {
-                let count = written.entries().len();
+                let count = written.entries().count();
                 screen::remark(format!("{count} entries written to {}", path.display()));
             }
         }

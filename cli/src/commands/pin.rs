@@ -152,7 +152,7 @@ fn tell(
             "status": status,
             "pinned": pinned,
             "left_out": left_out,
-            "entries": surface.entries().len(),
+            "entries": surface.entries().count(),
             "surface_hash": surface.surface_hash(),
         });
         screen::print_json(&sharing::with_shared(document, shared))?;

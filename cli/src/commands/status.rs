@@ -301,7 +301,7 @@ fn say_server(group: &OneByLaunch<'_>, text: ServerText, usage: &Usage, options:
         styled(BOLD, group.names()),
         styled(style.bold(), judged.status()),
         report::count(pinned(judged, EntryType::Tool), "tool", "tools"),
-        report::count(judged.server.snapshot.pins.iter().len(), "entry", "entries"),
+        report::count(judged.server.snapshot.pins.iter().count(), "entry", "entries"),
         if bases.is_empty() { String::new() } else { format!(" ({})", bases.join(", ")) },
     ));
     if let Some(sentence) = group.sentence() {

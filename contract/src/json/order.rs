@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 type Keyed = (u64, u32);
 
 /// Sorts names by their text, each given as an index that `text` knows.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(crate) fn sorted_names<'a>(
     names: impl Iterator<Item = u32>,
     text: impl Fn(u32) -> Cow<'a, str>,
@@ -47,6 +48,7 @@ fn sort_unescaped<'a>(keyed: &mut [Keyed], text: impl Fn(u32) -> Cow<'a, str>) {
 
 /// The first eight bytes as a number that is ordered like [`utf16_order`]: UTF-16 puts U+E000 to U+FFFF, which begin with
 /// 0xEE and 0xEF, behind what begins with 0xF0 and above.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn first_bytes(text: &str) -> u64 {
     let mut key = [0; 8];
     for (place, &byte) in key.iter_mut().zip(text.as_bytes()) {

@@ -40,6 +40,11 @@ impl ReadError {
     }
 }
 
+/// A text that is small enough for its slots to be guessed and to grow: counting them is half of reading it.
+const SMALL_BYTES: usize = 65_536;
+/// A schema has a value or a name in so many bytes, or in more.
+const BYTES_PER_SLOT: usize = 8;
+
 /// Whether the names of an object are known to differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
@@ -47,12 +52,16 @@ pub(super) enum Names {
     Known,
 }
 
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(super) fn parse(text: &str, names: Names) -> Result<Vec<Slot>, ReadError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(ReadError::TooLong);
     }
     let bytes = text.as_bytes();
-    let slots = Vec::with_capacity(slots_needed(bytes));
+    let slots = Vec::with_capacity(match bytes.len() {
+        small @ ..=SMALL_BYTES => small / BYTES_PER_SLOT + 1,
+        _ => slots_needed(bytes),
+    });
     let mut parser = Parser { text, bytes, at: 0, slots, names };
     parser.skip_white_space();
     parser.value(0)?;
@@ -64,6 +73,7 @@ pub(super) fn parse(text: &str, names: Names) -> Result<Vec<Slot>, ReadError> {
 }
 
 /// An upper bound for the slots, so that they are allocated once: doubling would cost hostile input twice the memory.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn slots_needed(bytes: &[u8]) -> usize {
     // In chunks whose count fits into a byte, so that the compiler counts many bytes at a time.
     let is_structural =
@@ -85,6 +95,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
+    #[inline(always)]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -93,6 +104,7 @@ impl Parser<'_> {
         ReadError::Syntax { offset: self.at, expected }
     }
 
+    #[inline(always)]
     fn skip_white_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -100,12 +112,14 @@ impl Parser<'_> {
     }
 
     /// Opens a slot at the current byte; `close` gives it its end and kind.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn open(&mut self) -> usize {
         let start = u32::try_from(self.at).unwrap_or(u32::MAX);
         self.slots.push(Slot { start, end: start, link: 0 });
         self.slots.len() - 1
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn close(&mut self, index: usize, kind: Kind, escaped: bool) {
         let end = u32::try_from(self.at).unwrap_or(u32::MAX);
         let next = u32::try_from(self.slots.len()).unwrap_or(u32::MAX) & INDEX_MASK;
@@ -125,6 +139,7 @@ impl Parser<'_> {
         }
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn value(&mut self, depth: usize) -> Result<(), ReadError> {
         match self.peek() {
             Some(b'{') => self.object(depth),
@@ -149,6 +164,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn array(&mut self, depth: usize) -> Result<(), ReadError> {
         if depth >= MAX_DEPTH {
             return Err(ReadError::TooDeep { offset: self.at });
@@ -176,6 +192,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn object(&mut self, depth: usize) -> Result<(), ReadError> {
         if depth >= MAX_DEPTH {
             return Err(ReadError::TooDeep { offset: self.at });
@@ -216,6 +233,7 @@ impl Parser<'_> {
         }
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn refuse_duplicates(&self, object: usize) -> Result<(), ReadError> {
         const PAIRWISE: usize = 8;
         let mut few: [Cow<'_, str>; PAIRWISE] = Default::default();
@@ -249,6 +267,7 @@ impl Parser<'_> {
     }
 
     /// The indices of an object's names.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn names_of(&self, object: usize) -> impl Iterator<Item = u32> + '_ {
         let end = self.slots.get(object).map_or(0, |slot| slot.next());
         let first = u32::try_from(object + 1).ok();
@@ -263,6 +282,7 @@ impl Parser<'_> {
         if slot.is_escaped() { Cow::Owned(strings::unescape(inner)) } else { Cow::Borrowed(inner) }
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn string(&mut self) -> Result<(), ReadError> {
         let slot = self.open();
         self.at += 1;
@@ -337,6 +357,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn number(&mut self) -> Result<(), ReadError> {
         let slot = self.open();
         let start = self.at;

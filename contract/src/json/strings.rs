@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 /// The text of a string's inside. The parser has refused bad escapes and lone surrogates, so nothing is lost here.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(super) fn unescape(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -44,6 +45,7 @@ fn hex4(digits: Option<&str>) -> u32 {
 }
 
 /// How many bytes of a string's inside need no look: up to the first quote, backslash or control character.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((word, after)) = rest.split_first_chunk::<8>() {
@@ -72,6 +74,7 @@ pub fn specials(word: u64) -> u64 {
 }
 
 /// Writes a string with quotes and the escapes of RFC 8785.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub fn escape_into(text: &str, out: &mut Vec<u8>) {
     const HEX: [u8; 16] = *b"0123456789abcdef";
     out.push(b'"');

@@ -45,6 +45,7 @@ fn is_base64(byte: u8) -> bool {
 
 /// Calls `found` with each thing that some run could decode to. A run is tried at all four (hex: both) alignments, as
 /// a path or a word may stand right before it; lines of one encoded text are joined.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(super) fn decode_runs(text: &[u8], mut found: impl FnMut(&[u8])) {
     let mut decoded = Vec::new();
     let mut rest = text;

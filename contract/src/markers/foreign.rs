@@ -1,8 +1,8 @@
 //! Names of tools in a text: which words are written like one, and which of them belong to the server itself.
 
 use crate::json::{Kind, Node};
+use crate::sorted::SortedSet;
 use crate::surface::{Entry, EntryType, Surface};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The shortest and the longest name that is looked at, in bytes. A longer one is no name that a text refers to.
@@ -13,11 +13,11 @@ const MAX_PARTS: usize = 8;
 /// The names of a server's own tools. A sentence about one of them is documentation; about any other tool it may be an
 /// order. Copies share the names.
 #[derive(Debug, Clone, Default)]
-pub struct ToolNames(Arc<BTreeSet<Reduced>>);
+pub struct ToolNames(Arc<SortedSet<Reduced>>);
 
 impl ToolNames {
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> ToolNames {
-        let mut known = BTreeSet::new();
+        let mut known = SortedSet::new();
         for name in names {
             insert_with_endings(&mut known, name);
         }
@@ -61,7 +61,7 @@ impl Eq for ToolNames {}
 pub(super) struct OwnNames<'a> {
     tools: &'a ToolNames,
     entry: Node<'a>,
-    of_entry: Option<BTreeSet<Reduced>>,
+    of_entry: Option<SortedSet<Reduced>>,
 }
 
 impl<'a> OwnNames<'a> {
@@ -80,7 +80,7 @@ impl<'a> OwnNames<'a> {
 }
 
 /// Every string of an entry that is written like a name.
-fn names_in(entry: Node<'_>) -> BTreeSet<Reduced> {
+fn names_in(entry: Node<'_>) -> SortedSet<Reduced> {
     let end = entry.index().saturating_add(entry.size());
     (entry.index()..end)
         .map(|index| entry.at(index))
@@ -93,7 +93,7 @@ fn names_in(entry: Node<'_>) -> BTreeSet<Reduced> {
         .collect()
 }
 
-fn insert_with_endings(known: &mut BTreeSet<Reduced>, name: &str) {
+fn insert_with_endings(known: &mut SortedSet<Reduced>, name: &str) {
     let bytes = name.as_bytes();
     if bytes.len() <= *LENGTH.end() {
         known.extend(endings(bytes).map(reduced));

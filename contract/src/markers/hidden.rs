@@ -17,6 +17,7 @@ pub(super) struct Hidden {
 }
 
 /// The hidden characters of a text, each rule once, at its first place.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 pub(super) fn find_hidden(text: &str) -> Vec<Hidden> {
     let mut found = Vec::new();
     if has_suspicious_byte(text) {
@@ -30,6 +31,7 @@ pub(super) fn find_hidden(text: &str) -> Vec<Hidden> {
 
 /// Whether a text has a byte that is of no plain character. It looks at whole chunks, which the compiler does many bytes
 /// at a time.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn has_suspicious_byte(text: &str) -> bool {
     let is_suspicious = |byte: u8| {
         byte >= 0x7f || (byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
@@ -40,6 +42,7 @@ fn has_suspicious_byte(text: &str) -> bool {
 }
 
 /// The first closed comment of over [`MAX_COMMENT`] characters. Where no end follows, none follows a later start either.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn long_comment(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {

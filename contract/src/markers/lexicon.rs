@@ -2,18 +2,27 @@
 //! places of phrases it can stand in. How a phrase is read is in `lexicon/source.rs`.
 
 use super::MarkerClass;
-#[cfg(test)]
+#[cfg(any(test, target_family = "wasm"))]
 use super::letters;
 use std::ops::Range;
 use tree::{TABLE_SIZE, first_slot};
 
 #[cfg(test)]
+mod pack;
+#[cfg(test)]
 mod source;
 mod tree;
+#[cfg(any(test, target_family = "wasm"))]
+mod unpack;
 
-pub(super) use tree::{Affixes, Lexicon, Node, Posting, Rule, Word};
+#[cfg(not(target_family = "wasm"))]
+use tree::Rule;
+pub(super) use tree::{Affixes, Lexicon, Node, Posting, Word};
 
+// `BUILT_IN` as static data, and for WebAssembly as `PACKED`, which are a fifth of its bytes when it is downloaded.
 include!(concat!(env!("OUT_DIR"), "/lexicon.rs"));
+#[cfg(target_family = "wasm")]
+static BUILT_IN: std::sync::LazyLock<Lexicon> = std::sync::LazyLock::new(|| unpack::unpack(PACKED));
 
 impl Lexicon {
     /// The built-in rules.

@@ -32,12 +32,16 @@ impl Default for TextScanner {
 }
 
 impl TextScanner {
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn scan(
         &mut self,
         text: &str,
         place: Place,
         own: &mut OwnNames<'_>,
     ) -> Vec<Finding> {
+        if self.matcher.is_unknown_word(text) {
+            return Vec::new();
+        }
         let mut findings: Vec<Finding> = find_hidden(text)
             .into_iter()
             .map(|found| Finding {

@@ -7,6 +7,7 @@
 
 use super::Place;
 use super::around::{ends_sentence, has_affixes, is_part_of_a_name};
+use super::encoded::MIN_BASE64;
 use super::foreign::{OwnNames, is_written_like_a_tool};
 use super::letters::{HASH_START, SEPARATOR, SKIPPED, class, hash_step, normalized_byte};
 use super::lexicon::{Lexicon, Word};
@@ -86,7 +87,23 @@ impl Matcher {
         }
     }
 
+    /// Whether a text is one plain word that stands in no phrase, as most names and values of a schema are. Nothing is found
+    /// in it, in whatever folding.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
+    pub(super) fn is_unknown_word(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut hash = HASH_START;
+        for &byte in bytes {
+            if !byte.is_ascii_lowercase() {
+                return false;
+            }
+            hash = hash_step(hash, class(byte));
+        }
+        bytes.len() < MIN_BASE64 && self.known(bytes, 0, bytes.len(), hash).is_none()
+    }
+
     /// The phrases in some bytes that were not reported for this string yet.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn find(&mut self, bytes: &[u8], own: &mut OwnNames<'_>) -> Vec<Hit> {
         if self.word > u32::MAX / 2 {
             self.progress.fill(Progress::default());
@@ -156,6 +173,7 @@ impl Matcher {
     }
 
     /// Takes letters as the name of a tool, if they are written like one and some phrase waits for one.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn name(&mut self, bytes: &[u8], name: Name, end: usize, own: &mut OwnNames<'_>) {
         let Name { start, first_word } = name;
         // One plain word is the common case.
@@ -199,6 +217,7 @@ impl Matcher {
     }
 
     /// Takes a word as a whole if it is known, else by its humps: `iGnOrE` is one word, `ignorePrevious` is two.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn word(&mut self, bytes: &[u8], start: usize, end: usize, hash: u32, is_camel: bool) {
         let found = self.known(bytes, start, end, hash);
         if found.is_none() && is_camel {
@@ -210,6 +229,7 @@ impl Matcher {
         }
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn humps(&mut self, bytes: &[u8], start: usize, end: usize) {
         let mut first = start;
         let mut hash = HASH_START;
@@ -229,6 +249,7 @@ impl Matcher {
         self.word(bytes, first, end, hash, false);
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn known(&self, bytes: &[u8], start: usize, end: usize, hash: u32) -> Option<&'static Word> {
         self.lexicon.word(hash, |word| {
             let spelled = bytes.get(start..end).unwrap_or(&[]);
@@ -240,9 +261,13 @@ impl Matcher {
         })
     }
 
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn advance(&mut self, word: &Word, bytes: &[u8], start: usize, end: usize) {
         let span = Span { start, first_word: self.word };
         for posting in self.lexicon.postings(word) {
+            if posting.parent.is_some_and(|parent| !self.is_reached(parent)) {
+                continue;
+            }
             let Some(begun) = self.begun(posting.node, span) else { continue };
             let is_plain =
                 self.lexicon.nodes.get(usize::from(posting.node)).is_some_and(|node| node.is_plain);
@@ -256,7 +281,14 @@ impl Matcher {
         }
     }
 
+    /// Whether an element was found in the present text.
+    #[inline(always)]
+    fn is_reached(&self, node: u16) -> bool {
+        self.progress.get(usize::from(node)).is_some_and(|progress| progress.word > self.base)
+    }
+
     /// Where the phrase began that can go on with this element here; `None` if the elements before it are missing.
+    #[inline(always)]
     fn begun(&self, node: u16, span: Span) -> Option<u32> {
         let node = self.lexicon.nodes.get(usize::from(node))?;
         let Some(parent) = node.parent else { return Some(span.start as u32) };
@@ -269,6 +301,7 @@ impl Matcher {
     }
 
     /// An element was found: notes how far its phrase has come, and reports what ends here.
+    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn reach(&mut self, node: u16, begun: u32, bytes: &[u8], end: usize) {
         let at = usize::from(node);
         if let Some(progress) = self.progress.get_mut(at) {

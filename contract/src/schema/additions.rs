@@ -6,9 +6,10 @@
 use super::document::{Dialect, Features, Place, SchemaDocument, Target};
 use super::path::Path;
 use crate::json::{Document, Node};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::surface::{Entry, EntryType};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The work that is done to tell two definitions apart: this much for a start, and so much more for their weight. Past it
@@ -30,7 +31,7 @@ pub enum Additions {
 /// What may stand at one place of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallPlace {
-    members: BTreeMap<Box<str>, Member>,
+    members: SortedMap<Box<str>, Member>,
     /// Members that are not declared by name.
     further: Option<usize>,
     items: Option<usize>,
@@ -85,12 +86,9 @@ impl Additions {
     }
 
     fn of(places: Vec<CallPlace>) -> Additions {
-        let mut members = places.iter().flat_map(|place| place.members.values());
-        if members.any(|member| *member == Member::Added) {
-            Additions::At(places)
-        } else {
-            Additions::None
-        }
+        let has_addition =
+            |place: &CallPlace| place.members.values().any(|member| *member == Member::Added);
+        if places.iter().any(has_addition) { Additions::At(places) } else { Additions::None }
     }
 }
 
@@ -121,7 +119,7 @@ fn is_used_in_text(places: &[CallPlace], place: usize, text: &str) -> bool {
 }
 
 fn between_arguments(old: Node<'_>, new: Node<'_>) -> Additions {
-    let names = |prompt: Node<'_>| -> BTreeSet<Box<str>> {
+    let names = |prompt: Node<'_>| -> SortedSet<Box<str>> {
         let arguments = prompt.get("arguments").into_iter().flat_map(Node::items);
         arguments.filter_map(|argument| Some(argument.get("name")?.as_str()?.into())).collect()
     };
@@ -184,7 +182,7 @@ impl<'a> Comparison<'a> {
     fn look_into(&mut self, place: usize, old: &[Node<'a>], new: &[Node<'a>]) {
         let mut found = CallPlace::default();
         let (old_declared, new_declared) = (declared(old), declared(new));
-        let names: BTreeSet<&Cow<'a, str>> =
+        let names: SortedSet<&Cow<'a, str>> =
             new_declared.iter().flat_map(|schema| schema.named.keys()).collect();
         for name in names {
             self.work = self.work.saturating_sub(1 + (old.len() + new.len()) as u64);
@@ -235,7 +233,7 @@ impl<'a> Side<'a> {
 
     /// The schemas themselves and all that they apply to the same value: references and branches.
     fn applied(&self, schemas: Vec<Node<'a>>, work: &mut u64) -> Vec<Node<'a>> {
-        let mut found: BTreeMap<u32, Node<'a>> = BTreeMap::new();
+        let mut found: SortedMap<u32, Node<'a>> = SortedMap::new();
         let mut waiting = schemas;
         while let Some(schema) = waiting.pop() {
             *work = work.saturating_sub(1);
@@ -268,7 +266,7 @@ impl<'a> Side<'a> {
 
 /// The members that one schema declares.
 struct DeclaredMembers<'a> {
-    named: BTreeMap<Cow<'a, str>, Node<'a>>,
+    named: SortedMap<Cow<'a, str>, Node<'a>>,
     further: Option<Node<'a>>,
 }
 

@@ -7,7 +7,8 @@ use super::view::{View, is_null_schema};
 use crate::canonical::{Position, canonical};
 use crate::change::{ChangeClass, ChangeKind};
 use crate::json::Node;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::sorted::{SortedMap, SortedSet};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A branch of the old schema, with the branch of the new one that it became.
@@ -245,7 +246,7 @@ impl<'a> Comparison<'a> {
         let path = new.place.path.step("oneOf");
         if !matched.gained.is_empty() {
             // It is no wider for the new branch: where two accept a value, neither does.
-            let gained: BTreeSet<String> =
+            let gained: SortedSet<String> =
                 matched.gained.iter().map(|branch| branch.path.pointer()).collect();
             let mut index = 0;
             self.findings.retain(|finding| {
@@ -385,7 +386,7 @@ struct Matching<'a> {
 }
 
 /// Where the free branches with a key stand, in their order.
-type Keyed<K> = BTreeMap<K, VecDeque<usize>>;
+type Keyed<K> = SortedMap<K, VecDeque<usize>>;
 
 impl<'a> Matching<'a> {
     /// Pairs each old branch with the first free new one that has the same key.
@@ -411,7 +412,7 @@ impl<'a> Matching<'a> {
         for (index, place) in self.gained.iter().enumerate() {
             let Some(place) = place else { continue };
             if let Some(key) = key(comparison, Side::New, place) {
-                free.entry(key).or_default().push_back(index);
+                free.get_or_default(key).push_back(index);
             }
         }
         for before in std::mem::take(&mut self.lost) {

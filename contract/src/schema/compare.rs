@@ -11,11 +11,12 @@ use crate::change::{ChangeClass, ChangeKind, Finding};
 use crate::detail::{Detail, TypeChange};
 use crate::diff::Budget;
 use crate::json::Node;
+use crate::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
-pub(super) type Names<'a> = BTreeSet<Cow<'a, str>>;
+pub(super) type Names<'a> = SortedSet<Cow<'a, str>>;
 
 /// What the instances are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ pub(super) struct Comparison<'a> {
     /// The pairs that were or are being compared, branches once for each location they are about: cycles end here.
     pub(super) visited: HashSet<Visit<'a>>,
     /// The schemas that references led to, old and new.
-    pub(super) referenced: (BTreeSet<u32>, BTreeSet<u32>),
+    pub(super) referenced: (SortedSet<u32>, SortedSet<u32>),
     pub(super) work: u64,
     pointer: &'a str,
     pub(super) reading: Reading,
@@ -91,7 +92,7 @@ impl<'a> Comparison<'a> {
             new: document(new),
             findings: Vec::new(),
             visited: HashSet::new(),
-            referenced: (BTreeSet::new(), BTreeSet::new()),
+            referenced: (SortedSet::new(), SortedSet::new()),
             work: WORK_BASE + weight * WORK_PER_WEIGHT,
             pointer,
             reading: Reading::Arguments,
@@ -380,8 +381,8 @@ impl<'a> Comparison<'a> {
 
     fn are_same_members(
         &mut self,
-        old: &BTreeMap<Cow<'a, str>, Place<'a>>,
-        new: &BTreeMap<Cow<'a, str>, Place<'a>>,
+        old: &SortedMap<Cow<'a, str>, Place<'a>>,
+        new: &SortedMap<Cow<'a, str>, Place<'a>>,
         position: impl Fn(&str) -> Position,
     ) -> bool {
         old.len() == new.len()
@@ -392,7 +393,7 @@ impl<'a> Comparison<'a> {
 
     /// Keywords without a rule: what they mean must be the same on both sides.
     fn opaque(&mut self, old: &View<'a>, new: &View<'a>) {
-        let keywords: BTreeSet<_> = old.opaque.keys().chain(new.opaque.keys()).cloned().collect();
+        let keywords: SortedSet<_> = old.opaque.keys().chain(new.opaque.keys()).cloned().collect();
         for keyword in keywords {
             let (before, after) = (old.opaque.get(&keyword), new.opaque.get(&keyword));
             let is_same = match (before, after) {
@@ -460,7 +461,7 @@ impl<'a> Comparison<'a> {
             return;
         }
         let changed = |places: &[Place<'a>], forms: &[Vec<u8>], others: &[Vec<u8>]| {
-            let others: BTreeSet<&Vec<u8>> = others.iter().collect();
+            let others: SortedSet<&Vec<u8>> = others.iter().collect();
             let mut places = places.iter().zip(forms);
             places.find(|(_, form)| !others.contains(form)).map(|(place, _)| place.clone())
         };
@@ -504,15 +505,15 @@ impl<'a> Comparison<'a> {
 
     /// Definitions that nothing refers to, and the names of all: they say nothing of an instance, but are read.
     fn definitions(&mut self, old: &Place<'a>, new: &Place<'a>) {
-        let collect = |root: &Place<'a>| -> BTreeMap<Cow<'a, str>, Place<'a>> {
+        let collect = |root: &Place<'a>| -> SortedMap<Cow<'a, str>, Place<'a>> {
             let containers =
                 ["$defs", "definitions"].into_iter().filter_map(|name| root.member(name));
             containers.flat_map(|container| container.members().collect::<Vec<_>>()).collect()
         };
         let (old_members, new_members) = (collect(old), collect(new));
-        let is_used = |place: &Place<'a>, referenced: &BTreeSet<u32>| {
+        let is_used = |place: &Place<'a>, referenced: &SortedSet<u32>| {
             let end = place.node.index().saturating_add(place.node.size());
-            referenced.range(place.node.index()..end).next().is_some()
+            referenced.first_from(&place.node.index()).is_some_and(|index| *index < end)
         };
         let (old_used, new_used) = self.referenced.clone();
         for (name, before) in &old_members {
@@ -540,7 +541,7 @@ impl<'a> Comparison<'a> {
                 return;
             }
         }
-        let names = |members: &BTreeMap<Cow<'a, str>, Place<'a>>, root: &Place<'a>| {
+        let names = |members: &SortedMap<Cow<'a, str>, Place<'a>>, root: &Place<'a>| {
             let names: Vec<_> = members.keys().cloned().collect();
             (names, root.node.get("$defs").is_some(), root.node.get("definitions").is_some())
         };

@@ -7,7 +7,7 @@ use super::view::View;
 use crate::canonical::{Position, canonical};
 use crate::diff::Budget;
 use crate::json::{Kind, Node};
-use std::collections::BTreeSet;
+use crate::sorted::SortedSet;
 
 /// Combinators within combinators are looked into this far; below that nothing is assumed.
 const MAX_NESTED_COMBINATORS: usize = 8;
@@ -137,7 +137,7 @@ impl<'a> Comparison<'a> {
                 .required
                 .intersection(&right.required)
                 .cloned()
-                .collect::<BTreeSet<_>>()
+                .collect::<SortedSet<_>>()
                 .iter()
                 .any(|name| {
                     let values = |comparison: &mut Self, view: &View<'a>| {
@@ -174,7 +174,7 @@ impl<'a> Comparison<'a> {
         position: Position,
         texts: bool,
     ) -> bool {
-        let mut open = BTreeSet::new();
+        let mut open = SortedSet::new();
         self.same_values(old.node, new.node, position, texts, &mut open)
     }
 
@@ -184,7 +184,7 @@ impl<'a> Comparison<'a> {
         new: Node<'a>,
         position: Position,
         texts: bool,
-        open: &mut BTreeSet<(u32, u32)>,
+        open: &mut SortedSet<(u32, u32)>,
     ) -> bool {
         self.charge(1);
         if self.work == 0 || old.kind() != new.kind() {
@@ -217,7 +217,7 @@ impl<'a> Comparison<'a> {
         new: Node<'a>,
         position: Position,
         texts: bool,
-        open: &mut BTreeSet<(u32, u32)>,
+        open: &mut SortedSet<(u32, u32)>,
     ) -> bool {
         let is_schema = matches!(position, Position::Schema | Position::SchemaList | Position::Set);
         if is_schema && !open.insert((old.index(), new.index())) {
@@ -231,7 +231,7 @@ impl<'a> Comparison<'a> {
         let members = |node: Node<'a>| {
             let members =
                 node.members().map(|(name, value)| (name.as_str().unwrap_or_default(), value));
-            members.filter(|(name, _)| counts(name)).collect::<std::collections::BTreeMap<_, _>>()
+            members.filter(|(name, _)| counts(name)).collect::<crate::sorted::SortedMap<_, _>>()
         };
         let (old_members, new_members) = (members(old), members(new));
         self.charge(old_members.len() as u64);
@@ -252,7 +252,7 @@ impl<'a> Comparison<'a> {
         old: Node<'a>,
         new: Node<'a>,
         texts: bool,
-        open: &mut BTreeSet<(u32, u32)>,
+        open: &mut SortedSet<(u32, u32)>,
     ) -> bool {
         let (Some(old_text), Some(new_text)) = (old.as_str(), new.as_str()) else { return false };
         let mut work = self.work;

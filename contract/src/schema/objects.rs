@@ -7,12 +7,12 @@ use super::view::View;
 use crate::change::ChangeKind;
 use crate::detail::Detail;
 use crate::json::{Kind, Node};
+use crate::sorted::SortedSet;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 impl<'a> Comparison<'a> {
     pub(super) fn objects(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
-        let names: BTreeSet<&Cow<'a, str>> =
+        let names: SortedSet<&Cow<'a, str>> =
             old.properties.keys().chain(new.properties.keys()).collect();
         self.charge(names.len() as u64);
         // Required in one branch counts.
@@ -204,7 +204,7 @@ impl<'a> Comparison<'a> {
         if self.work == 0 {
             return;
         }
-        type Dependents<'a> = std::collections::BTreeMap<Cow<'a, str>, BTreeSet<Cow<'a, str>>>;
+        type Dependents<'a> = crate::sorted::SortedMap<Cow<'a, str>, SortedSet<Cow<'a, str>>>;
         let read = |place: Option<&Place<'a>>| -> Dependents<'a> {
             let Some(place) = place else { return Dependents::new() };
             let names = |place: Place<'a>| place.node.items().filter_map(Node::as_str).collect();
@@ -219,7 +219,7 @@ impl<'a> Comparison<'a> {
                 })
             })
         };
-        let is_certain = |(trigger, names): (&Cow<'a, str>, &BTreeSet<Cow<'a, str>>)| {
+        let is_certain = |(trigger, names): (&Cow<'a, str>, &SortedSet<Cow<'a, str>>)| {
             names.iter().all(|name| {
                 was.get(trigger).is_some_and(|names| names.contains(name))
                     || location.old_required.contains(name)

@@ -12,8 +12,8 @@ use crate::canonical::{Position, bounded_text, canonical};
 use crate::change::{ChangeKind, Finding};
 use crate::json::{Kind, Node};
 use crate::percent::percent_decoded;
+use crate::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// One thing said: the keyword, where, and of which property.
 struct Said<'a> {
@@ -79,10 +79,10 @@ impl<'a> Sayings<'a> {
         }
     }
 
-    fn counts(&self) -> BTreeMap<Key<'a>, usize> {
-        let mut counts = BTreeMap::new();
+    fn counts(&self) -> SortedMap<Key<'a>, usize> {
+        let mut counts = SortedMap::new();
         for said in &self.said {
-            *counts.entry(said.key()).or_insert(0) += 1;
+            *counts.get_or_default(said.key()) += 1;
         }
         counts
     }
@@ -110,8 +110,8 @@ impl<'a> Said<'a> {
     /// A binding counts as often as it is made; a text or a default that is elsewhere in the other schema has moved.
     fn is_matched(
         &self,
-        others: &BTreeMap<Key<'a>, usize>,
-        own: &BTreeMap<Key<'a>, usize>,
+        others: &SortedMap<Key<'a>, usize>,
+        own: &SortedMap<Key<'a>, usize>,
     ) -> bool {
         let key = self.key();
         let there = others.get(&key).copied().unwrap_or(0);
@@ -141,7 +141,7 @@ pub(super) fn compare<'a>(
     known: &[Finding],
 ) -> Vec<Finding> {
     let (old_said, new_said) = (Sayings::of(old, pointer), Sayings::of(new, pointer));
-    let paths = |kinds: &[ChangeKind]| -> BTreeSet<String> {
+    let paths = |kinds: &[ChangeKind]| -> SortedSet<String> {
         let found = known.iter().filter(|finding| kinds.contains(&finding.kind));
         found.map(|finding| finding.path.clone()).collect()
     };
@@ -203,11 +203,11 @@ pub(super) fn compare<'a>(
 
 /// The pointers of what is told, by kind. Looking through all findings for each would cost their square.
 #[derive(Default)]
-struct Seen(BTreeMap<ChangeKind, BTreeSet<String>>);
+struct Seen(SortedMap<ChangeKind, SortedSet<String>>);
 
 impl Seen {
     fn add(&mut self, kind: ChangeKind, path: &str) {
-        self.0.entry(kind).or_default().insert(path.to_owned());
+        self.0.get_or_default(kind).insert(path.to_owned());
     }
 
     fn is_known(&self, kind: ChangeKind, path: &str) -> bool {
@@ -218,8 +218,8 @@ impl Seen {
     fn is_any_within(&self, kind: ChangeKind, place: &str) -> bool {
         // `/properties/a` is not above `/properties/ab`.
         let inside = format!("{place}/");
-        let is_inside = |paths: &BTreeSet<String>| {
-            let first = paths.range(inside.clone()..).next();
+        let is_inside = |paths: &SortedSet<String>| {
+            let first = paths.first_from(&inside);
             paths.contains(place) || first.is_some_and(|path| path.starts_with(&inside))
         };
         self.0.get(&kind).is_some_and(is_inside)
@@ -227,12 +227,12 @@ impl Seen {
 }
 
 /// A new parameter may bring definitions of its own: what they say is new with it.
-fn add_definitions(added: &mut BTreeSet<String>, old: Node<'_>, new: &Sayings<'_>, pointer: &str) {
+fn add_definitions(added: &mut SortedSet<String>, old: Node<'_>, new: &Sayings<'_>, pointer: &str) {
     if added.is_empty() {
         return;
     }
     let containers = ["$defs", "definitions"];
-    let known: BTreeSet<(&str, Cow<'_, str>)> = containers
+    let known: SortedSet<(&str, Cow<'_, str>)> = containers
         .into_iter()
         .flat_map(|container| {
             let definitions = old.get(container).into_iter().flat_map(Node::members);
@@ -240,7 +240,7 @@ fn add_definitions(added: &mut BTreeSet<String>, old: Node<'_>, new: &Sayings<'_
         })
         .collect();
     // The new definitions that each reference leads to, by the definition that the reference stands in, if any.
-    let mut within: BTreeMap<Option<String>, Vec<(String, String)>> = BTreeMap::new();
+    let mut within: SortedMap<Option<String>, Vec<(String, String)>> = SortedMap::new();
     for reference in &new.references {
         let Some(text) = reference.node.as_str() else { continue };
         let Some(target) = text.strip_prefix('#').and_then(percent_decoded) else { continue };
@@ -252,7 +252,7 @@ fn add_definitions(added: &mut BTreeSet<String>, old: Node<'_>, new: &Sayings<'_
         }
         let definition = format!("{pointer}/{container}/{}", super::pointer_step(&name));
         let place = reference.path.pointer();
-        within.entry(definition_around(&place, pointer)).or_default().push((place, definition));
+        within.get_or_default(definition_around(&place, pointer)).push((place, definition));
     }
     let mut reached: Vec<String> = Vec::new();
     let references = within.values().flatten();
@@ -285,7 +285,7 @@ fn parameter_of(path: &str) -> &str {
 }
 
 /// Whether a pointer leads below one of some others.
-fn is_beneath(path: &str, others: &BTreeSet<String>) -> bool {
+fn is_beneath(path: &str, others: &SortedSet<String>) -> bool {
     path.char_indices()
         .filter(|(_, character)| *character == '/')
         .any(|(at, _)| path.get(..at).is_some_and(|ancestor| others.contains(ancestor)))

@@ -9,8 +9,8 @@ use crate::change::ChangeKind;
 use crate::decimal::Decimal;
 use crate::detail::{Detail, LimitChange, LimitValue, Limited, Listed, TypeChange, ValueChange};
 use crate::json::Kind;
+use crate::sorted::SortedMap;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 /// A limit that a value must keep to, where it says one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,7 +133,7 @@ fn is_spelled_differently(
 /// The values of one list that the other does not have.
 fn listed_without(list: Option<&AllowedValues>, other: Option<&AllowedValues>) -> Listed {
     let is_missing = |value: &&Vec<u8>| other.is_none_or(|other| !other.contains_key(*value));
-    Listed::of(list.into_iter().flat_map(BTreeMap::keys).filter(is_missing))
+    Listed::of(list.into_iter().flat_map(SortedMap::keys).filter(is_missing))
 }
 
 /// Whether every number that a schema accepts is an integer: by its types, its listed values, or what it is a multiple of.

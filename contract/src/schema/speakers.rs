@@ -6,7 +6,7 @@ use super::document::Place;
 use super::type_set::TypeSet;
 use super::view::View;
 use crate::json::{Kind, Node};
-use std::collections::BTreeSet;
+use crate::sorted::SortedSet;
 
 /// The schemas that speak of one value.
 #[derive(Debug, Default)]
@@ -149,7 +149,7 @@ impl<'a> Comparison<'a> {
         elsewhere: &[Place<'a>],
     ) -> Speakers<'a> {
         let mut found = Speakers::default();
-        let mut seen = BTreeSet::from([view.place.node.index()]);
+        let mut seen = SortedSet::from([view.place.node.index()]);
         let mut waiting = vec![view.clone()];
         let mut places = elsewhere.to_vec();
         loop {

@@ -5,8 +5,8 @@ use super::document::{Place, SchemaDocument, Target};
 use super::type_set::TypeSet;
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
+use crate::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// References that lead to references are followed this far.
 const MAX_REFERENCE_CHAIN: usize = 32;
@@ -23,12 +23,12 @@ pub(super) struct View<'a> {
     pub(super) type_place: Option<Place<'a>>,
     /// Every `enum` and `const`: a value must be in all of them.
     pub(super) values: Vec<Place<'a>>,
-    pub(super) required: BTreeSet<Cow<'a, str>>,
-    pub(super) properties: BTreeMap<Cow<'a, str>, Place<'a>>,
+    pub(super) required: SortedSet<Cow<'a, str>>,
+    pub(super) properties: SortedMap<Cow<'a, str>, Place<'a>>,
     /// Assertions that can be compared on their own, by keyword.
-    pub(super) keywords: BTreeMap<Cow<'a, str>, Place<'a>>,
+    pub(super) keywords: SortedMap<Cow<'a, str>, Place<'a>>,
     /// What has no rule: equal or undiffable.
-    pub(super) opaque: BTreeMap<Cow<'a, str>, Place<'a>>,
+    pub(super) opaque: SortedMap<Cow<'a, str>, Place<'a>>,
     pub(super) all_of: Vec<Place<'a>>,
     pub(super) any_of: Vec<Place<'a>>,
     pub(super) one_of: Vec<Place<'a>>,
@@ -47,10 +47,10 @@ impl<'a> View<'a> {
             types: TypeSet::ALL,
             type_place: None,
             values: Vec::new(),
-            required: BTreeSet::new(),
-            properties: BTreeMap::new(),
-            keywords: BTreeMap::new(),
-            opaque: BTreeMap::new(),
+            required: SortedSet::new(),
+            properties: SortedMap::new(),
+            keywords: SortedMap::new(),
+            opaque: SortedMap::new(),
             all_of: Vec::new(),
             any_of: Vec::new(),
             one_of: Vec::new(),
@@ -110,8 +110,8 @@ impl<'a> View<'a> {
         let same = |left: &Place<'_>, right: &Place<'_>| {
             left.node.index() == right.node.index() || left.node.raw() == right.node.raw()
         };
-        let compatible = |ours: &BTreeMap<Cow<'a, str>, Place<'a>>,
-                          theirs: &BTreeMap<Cow<'a, str>, Place<'a>>| {
+        let compatible = |ours: &SortedMap<Cow<'a, str>, Place<'a>>,
+                          theirs: &SortedMap<Cow<'a, str>, Place<'a>>| {
             theirs
                 .iter()
                 .all(|(name, place)| ours.get(name).is_none_or(|our_place| same(our_place, place)))
@@ -185,7 +185,7 @@ impl<'a> View<'a> {
             listed_values(place)
                 .into_iter()
                 .map(|node| (canonical(node, Position::Plain), TypeSet::of_value(node)))
-                .collect::<BTreeMap<_, _>>()
+                .collect::<SortedMap<_, _>>()
         });
         let mut allowed = sets.next()?;
         for other in sets {
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
 }
 
 /// Values as canonical bytes, each with its type.
-pub(super) type AllowedValues = BTreeMap<Vec<u8>, TypeSet>;
+pub(super) type AllowedValues = SortedMap<Vec<u8>, TypeSet>;
 
 /// Builds views over one document, counting the work.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ pub(super) struct Viewer<'a, 'w> {
     pub(super) document: &'w SchemaDocument<'a>,
     pub(super) work: &'w mut u64,
     /// The schemas that references led to, by index.
-    pub(super) referenced: &'w mut BTreeSet<u32>,
+    pub(super) referenced: &'w mut SortedSet<u32>,
 }
 
 impl<'a> Viewer<'a, '_> {

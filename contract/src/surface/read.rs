@@ -6,7 +6,7 @@ use super::{
 };
 use crate::json::{Document, Kind, Node, ReadError, escape_into};
 use crate::names;
-use std::collections::BTreeMap;
+use crate::sorted::SortedMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -66,8 +66,9 @@ pub fn read_capture(bytes: &[u8]) -> Result<Surface, CaptureError> {
     drop(document);
     reader.settle(Source::Copied(std::str::from_utf8(bytes).unwrap_or_default()));
     let surface = reader.finish();
-    match surface.unreadable.values().next() {
-        Some(unreadable) => Err(CaptureError::Unreadable(unreadable.clone())),
+    let unreadable = surface.unreadable.values().next().cloned();
+    match unreadable {
+        Some(unreadable) => Err(CaptureError::Unreadable(unreadable)),
         None => Ok(surface),
     }
 }
@@ -85,7 +86,7 @@ fn is_capture(root: Node<'_>) -> bool {
 pub struct SurfaceReader {
     surface: Surface,
     /// Entries that were read and hashed, with where their text is.
-    pending: BTreeMap<EntryId, (Range<usize>, Hashes)>,
+    pending: SortedMap<EntryId, (Range<usize>, Hashes)>,
 }
 
 /// Where the texts of entries come from.

@@ -1,4 +1,5 @@
 use super::*;
+use std::collections::BTreeSet;
 
 fn read(text: &str) -> Surface {
     read_capture(text.as_bytes()).expect(text)
@@ -43,7 +44,7 @@ fn hashes_are_sha256_of_the_canonical_form() {
 
 #[test]
 fn equal_repeated_entries_collapse_and_different_ones_are_refused() {
-    assert_eq!(read(&format!("[{TOOL},{TOOL}]")).entries().len(), 1);
+    assert_eq!(read(&format!("[{TOOL},{TOOL}]")).entries().count(), 1);
     let other = TOOL.replace("\"d\"", "\"e\"");
     assert!(unreadable(&format!("[{TOOL},{other}]")).contains("two different entries"));
 }
@@ -90,7 +91,7 @@ fn too_many_resources_are_left_unpinned_and_close_nothing() {
     let resources: Vec<_> =
         (0..=MAX_LIST_ENTRIES).map(|n| format!(r#"{{"uri":"r{n}"}}"#)).collect();
     let surface = read(&format!(r#"{{"tools":[{TOOL}],"resources":[{}]}}"#, resources.join(",")));
-    assert_eq!(surface.entries().len(), 1);
+    assert_eq!(surface.entries().count(), 1);
     assert_eq!(surface.notes().len(), 1);
 }
 
@@ -114,7 +115,7 @@ fn the_servers_version_is_recorded_and_changes_no_hash() {
     };
     assert_eq!(of("1").surface_hash(), of("2").surface_hash());
     assert_eq!(of("1").server_version.as_deref(), Some("1"));
-    assert_eq!(of("1").entries().len(), 2);
+    assert_eq!(of("1").entries().count(), 2);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn invalid_utf_8_is_unreadable_and_what_is_not_json_says_so() {
     assert!(matches!(read_capture(b"{\"tools\":["), Err(CaptureError::NotJson(_))));
     assert!(matches!(read_capture(b"5"), Err(CaptureError::NotACapture)));
     assert!(matches!(read_capture(b"{\"x\":1}"), Err(CaptureError::NotACapture)));
-    assert_eq!(read("[]").entries().len(), 0);
+    assert_eq!(read("[]").entries().count(), 0);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use super::schema::{Schema, is_reference, is_schema, parts};
 use contract::canonical::{Position, canonical};
 use contract::json::{Kind, Node};
 use contract::schema::spells_name;
+use contract::sorted::SortedSet;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 /// Keywords whose subschemas say something of a place only under a condition, or without naming it.
 const CONDITIONAL: [&str; 14] = [
@@ -108,8 +108,8 @@ impl<'a> Applied<'a> {
     }
 
     /// The texts that a reader may take for sentences, those in examples too.
-    pub(super) fn sentences(&self) -> BTreeSet<Cow<'a, str>> {
-        let mut found = BTreeSet::new();
+    pub(super) fn sentences(&self) -> SortedSet<Cow<'a, str>> {
+        let mut found = SortedSet::new();
         for (keyword, value) in self.declaring().flat_map(Node::members) {
             match keyword.as_str().as_deref() {
                 Some("description" | "title" | "$comment") => found.extend(value.as_str()),
@@ -159,7 +159,7 @@ fn declaring_parts<'a>(keyword: &str, value: Node<'a>) -> Vec<Node<'a>> {
 }
 
 /// Every string in a value.
-fn strings<'a>(value: Node<'a>, found: &mut BTreeSet<Cow<'a, str>>) {
+fn strings<'a>(value: Node<'a>, found: &mut SortedSet<Cow<'a, str>>) {
     found.extend(value.as_str());
     value.items().for_each(|item| strings(item, found));
     value.members().for_each(|(_, member)| strings(member, found));

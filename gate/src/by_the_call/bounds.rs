@@ -6,7 +6,8 @@
 use super::Undecided;
 use super::schema::{Schema, is_reference, is_schema, parts, properties};
 use contract::json::Node;
-use std::collections::{BTreeMap, HashSet};
+use contract::sorted::SortedMap;
+use std::collections::HashSet;
 
 /// The most subschemas that apply to one place of a call, references and branches followed.
 pub const MAX_APPLIED: usize = 1_000;
@@ -109,13 +110,13 @@ fn collect<'a>(
 
 /// The schemas of each place that is one step further into the call.
 fn steps<'a>(schema: &Schema<'a>, applied: &[Node<'a>]) -> Result<Vec<Vec<Node<'a>>>, Undecided> {
-    let mut named: BTreeMap<_, Vec<Node<'a>>> = BTreeMap::new();
+    let mut named: SortedMap<_, Vec<Node<'a>>> = SortedMap::new();
     let mut further = Vec::new();
     let mut items = Vec::new();
     for node in applied {
         for (name, part) in properties(*node) {
             schema.work.spend(1)?;
-            named.entry(name).or_default().push(part);
+            named.get_or_default(name).push(part);
         }
         for (keyword, value) in node.members() {
             match keyword.as_str().as_deref() {

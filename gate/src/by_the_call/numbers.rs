@@ -1,15 +1,31 @@
 //! Numbers that every reader takes for the same value: those that 64 bits or a double hold exactly.
 
 use contract::decimal::Decimal;
+use serde_json::Number;
+
+/// How far from the nearest double the reader's may be. It multiplies by a power of ten, and both are rounded.
+const NEIGHBOURS: u64 = 8;
 
 /// Whether an integer of 64 bits, or the shortest digits of a double, are exactly this number.
+///
+/// If the shortest digits of any double are this number, then the number reads back as that double. So the doubles around
+/// the one that `serde_json` reads are looked at, and none has to be read exactly: the tables for that are a tenth of the
+/// data of the WebAssembly.
 pub(super) fn is_exact(spelling: &str) -> bool {
     if spelling.parse::<i64>().is_ok() || spelling.parse::<u64>().is_ok() {
         return true;
     }
-    let Ok(double) = spelling.parse::<f64>() else { return false };
-    // `{:e}` prints the shortest digits that read back as the same double.
-    double.is_finite() && Decimal::parse(&format!("{double:e}")) == Decimal::parse(spelling)
+    let Ok(near) = serde_json::from_str::<f64>(spelling) else { return false };
+    let number = Decimal::parse(spelling);
+    if number.is_zero() {
+        return true;
+    }
+    let bits = near.abs().to_bits();
+    (bits.saturating_sub(NEIGHBOURS)..=bits + NEIGHBOURS).any(|bits| {
+        let double = f64::from_bits(bits).copysign(near);
+        let shortest = Number::from_f64(double).map(|double| Decimal::parse(&double.to_string()));
+        shortest.is_some_and(|shortest| shortest == number)
+    })
 }
 
 #[cfg(test)]
@@ -28,5 +44,38 @@ mod tests {
             assert!(!is_exact(inexact), "{inexact}");
         }
         assert!(!is_exact("0.10000000000000000000001"));
+    }
+
+    /// The definition: a double is read exactly, and its shortest digits are printed.
+    fn is_exact_by_definition(spelling: &str) -> bool {
+        let Ok(double) = spelling.parse::<f64>() else { return false };
+        spelling.parse::<i64>().is_ok()
+            || spelling.parse::<u64>().is_ok()
+            || double.is_finite()
+                && Decimal::parse(&format!("{double:e}")) == Decimal::parse(spelling)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn numbers_are_exact_as_the_definition_says(
+            digits in "-?[1-9](\\.[0-9]{1,18})?",
+            exponent in proptest::prop_oneof![-20..20_i32, -330..330_i32],
+            bits: u64,
+        ) {
+            let double = f64::from_bits(bits);
+            let (above, below) = (double.next_up(), double.next_down());
+            for spelling in [
+                format!("{digits}e{exponent}"),
+                format!("{double:e}"),
+                format!("{above:e}"),
+                format!("{below:.16e}"),
+                format!("{double:.17e}"),
+                format!("{double:.15e}"),
+            ] {
+                proptest::prop_assert_eq!(
+                    is_exact(&spelling), is_exact_by_definition(&spelling), "{}", spelling
+                );
+            }
+        }
     }
 }

@@ -11,8 +11,9 @@ use super::schema::{Schema, is_reference, properties};
 use super::work::Work;
 use super::{Undecided, sayings};
 use contract::json::{Kind, Node};
+use contract::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// The most places of a pair of schemas.
 const MAX_PLACES: usize = 10_000;
@@ -34,7 +35,7 @@ pub(super) struct CallPlace {
     pub(super) within: Aspects,
     /// The changes that a call relies on which leaves it out, and everything in it with it.
     pub(super) left_out: Aspects,
-    pub(super) members: BTreeMap<Box<str>, CallMember>,
+    pub(super) members: SortedMap<Box<str>, CallMember>,
     pub(super) further: Further,
     pub(super) items: Option<usize>,
     /// The older definition allows anything here, at every level below too.
@@ -301,7 +302,7 @@ impl<'a> Walk<'_, 'a> {
         let mut is_speaking = || {
             let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
             // The same sentences in another order: any of them may be about something else now.
-            let texts = if old == new { old } else { &old ^ &new };
+            let texts = if old == new { old } else { old.symmetric_difference(new) };
             texts.into_iter().any(|text| self.spoken.has(text))
         };
         let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
@@ -322,7 +323,7 @@ impl<'a> Walk<'_, 'a> {
         };
         let is_open = !anything.is_empty();
         let (old_named, new_named) = (named(self.old, Some(old))?, named(self.new, new)?);
-        let names: BTreeSet<&str> =
+        let names: SortedSet<&str> =
             old_named.keys().chain(new_named.keys()).map(AsRef::as_ref).collect();
         for name in names {
             let mut old = old_named.get(name).cloned().unwrap_or_default();
@@ -377,14 +378,14 @@ impl<'a> Walk<'_, 'a> {
 
 type Loose<'a> = [(Cow<'a, str>, Node<'a>)];
 
-type Named<'a> = BTreeMap<Box<str>, Vec<Node<'a>>>;
+type Named<'a> = SortedMap<Box<str>, Vec<Node<'a>>>;
 
 fn named<'a>(schema: &Schema<'a>, applied: Option<&Applied<'a>>) -> Result<Named<'a>, Undecided> {
     let mut named = Named::new();
     for part in applied.into_iter().flat_map(Applied::declaring) {
         for (name, property) in properties(part) {
             schema.work.spend(1)?;
-            named.entry(name.as_ref().into()).or_default().push(property);
+            named.get_or_default(name.as_ref().into()).push(property);
         }
     }
     Ok(named)

@@ -4,7 +4,7 @@ use super::aspects::Aspects;
 use super::places::CallMember;
 use super::{CallRules, Compiled};
 use contract::change::ChangeKind;
-use std::collections::BTreeSet;
+use contract::sorted::SortedSet;
 
 /// The calls that a change holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub enum CallReach {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReachedParameters {
     /// Every call that uses one of these is held.
-    pub used: BTreeSet<String>,
+    pub used: SortedSet<String>,
     /// Every call that leaves one of these out is held.
-    pub left_out: BTreeSet<String>,
+    pub left_out: SortedSet<String>,
     /// Calls that use one of these may be held: that depends on the value.
-    pub by_value: BTreeSet<String>,
+    pub by_value: SortedSet<String>,
     /// Any other call may be held too.
     pub is_open: bool,
 }

@@ -4,8 +4,9 @@ use super::Undecided;
 use super::schema::{Schema, is_reference};
 use contract::canonical::{Position, canonical};
 use contract::json::Node;
+use contract::sorted::SortedMap;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// Compares subschemas of two documents. Pairs that were compared, or are being compared, count as the same: if they are
 /// not, the comparison that met them first says so.
@@ -101,7 +102,7 @@ impl<'s, 'a> Sameness<'s, 'a> {
         }
         self.old.work.spend_on(old)?;
         self.new.work.spend_on(new)?;
-        let members = |node: Node<'a>| -> BTreeMap<Cow<'a, str>, Node<'a>> {
+        let members = |node: Node<'a>| -> SortedMap<Cow<'a, str>, Node<'a>> {
             let members = node.members();
             members.map(|(name, value)| (name.as_str().unwrap_or_default(), value)).collect()
         };

@@ -4,8 +4,9 @@ use super::Undecided;
 use super::schema::{Schema, properties};
 use contract::canonical::{Position, canonical};
 use contract::json::Node;
+use contract::sorted::SortedMap;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 /// A definition and the subschemas of it that belong to a place.
 type Seen<'s, 'a> = (&'s Schema<'a>, &'s HashSet<u32>);
@@ -31,7 +32,7 @@ pub(super) fn differ(old: Seen<'_, '_>, new: Seen<'_, '_>) -> Result<bool, Undec
 }
 
 /// The definitions of a schema, by their names.
-fn definitions<'a>(schema: &Schema<'a>) -> BTreeMap<Cow<'a, str>, Node<'a>> {
+fn definitions<'a>(schema: &Schema<'a>) -> SortedMap<Cow<'a, str>, Node<'a>> {
     let containers = ["$defs", "definitions"].into_iter().filter_map(|name| schema.root.get(name));
     let members = containers.flat_map(Node::members);
     members.map(|(name, definition)| (name.as_str().unwrap_or_default(), definition)).collect()
@@ -53,7 +54,7 @@ fn is_same(
 fn apart(
     (schema, visited): Seen<'_, '_>,
     ignored: &[Node<'_>],
-) -> BTreeMap<(String, Vec<u8>), usize> {
+) -> SortedMap<(String, Vec<u8>), usize> {
     let mut ranges: Vec<(u32, u32)> = ignored
         .iter()
         .map(|node| (node.index(), node.index().saturating_add(node.size())))
@@ -64,7 +65,7 @@ fn apart(
         let last = before.checked_sub(1).and_then(|at| ranges.get(at));
         last.is_some_and(|(_, end)| index < *end)
     };
-    let mut said = BTreeMap::new();
+    let mut said = SortedMap::new();
     let nodes = schema.all().into_iter();
     let nodes = nodes.filter(|node| !visited.contains(&node.index()) && !is_ignored(node.index()));
     for node in nodes {
@@ -79,11 +80,11 @@ fn apart(
                 _ => continue,
             };
             let key = (keyword.into_owned(), canonical(value, position));
-            *said.entry(key).or_insert(0) += 1;
+            *said.get_or_default(key) += 1;
         }
         for (name, _) in properties(node) {
             let key = ("properties".to_owned(), name.as_bytes().to_vec());
-            *said.entry(key).or_insert(0) += 1;
+            *said.get_or_default(key) += 1;
         }
     }
     said

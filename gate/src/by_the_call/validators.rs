@@ -9,9 +9,10 @@ use super::places::reach;
 use super::plain_validator::{Validator, build, build_backtracking};
 use super::schema::{Dialect, Schema, is_reference, parts, properties};
 use contract::json::Node;
+use contract::sorted::SortedSet;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// The most bytes of a compiled pattern, and of the cache that it is run with.
 const PATTERN_BYTES: usize = 64 * 1024;
@@ -27,7 +28,7 @@ pub(super) struct Validators {
     patterns: usize,
     /// The parameters with a pattern that the linear engine cannot run. The validators do not look at that pattern, so
     /// that they decide on calls without those parameters only.
-    pub(super) undecidable: BTreeSet<String>,
+    pub(super) undecidable: SortedSet<String>,
 }
 
 /// In which dialects a schema that names none has to be one.
@@ -51,7 +52,7 @@ impl Validators {
         let patterns = schema.patterns();
         let limit = PATTERN_BYTES.min(ALL_PATTERNS_BYTES / patterns.max(1));
         let (dialects, undecidable) = match all(schema, &value, limit, readings) {
-            Ok(dialects) => (dialects, BTreeSet::new()),
+            Ok(dialects) => (dialects, SortedSet::new()),
             Err(_) => {
                 let refused = refused_patterns(schema, limit)?;
                 let undecidable = parameters_with(schema, &refused)?;
@@ -153,7 +154,7 @@ fn refused_patterns(schema: &Schema<'_>, limit: usize) -> Result<HashSet<u32>, U
 fn parameters_with<'a>(
     schema: &Schema<'a>,
     wanted: &HashSet<u32>,
-) -> Result<BTreeSet<String>, Undecided> {
+) -> Result<SortedSet<String>, Undecided> {
     let mut elsewhere = Vec::new();
     for (name, value) in schema.root.members() {
         match name.as_str().as_deref() {
@@ -169,7 +170,7 @@ fn parameters_with<'a>(
     if wanted.is_empty() || wanted.contains(&schema.root.index()) || has_wanted(elsewhere)? {
         return Err(Undecided::Schema);
     }
-    let mut parameters = BTreeSet::new();
+    let mut parameters = SortedSet::new();
     for (name, property) in properties(schema.root) {
         if has_wanted(vec![property])? {
             parameters.insert(name.into_owned());

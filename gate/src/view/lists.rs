@@ -173,7 +173,8 @@ const PROTOCOL: [&str; 4] = ["nextCursor", "resultType", "ttlMs", "cacheScope"];
 fn find_entry(rest: &[u8], entry: &[u8]) -> Option<usize> {
     let is_between = |byte: &u8| matches!(byte, b'[' | b',' | b' ' | b'\t' | b'\n' | b'\r');
     let at = rest.iter().position(|byte| !is_between(byte)).unwrap_or(rest.len());
-    match rest.get(at..).is_some_and(|rest| rest.starts_with(entry)) {
+    let there = rest.get(at..at.saturating_add(entry.len()));
+    match there.is_some_and(|there| std::ptr::eq(there, entry) || there == entry) {
         true => Some(at),
         // A server may list an entry twice, and the view has it once.
         false => memchr::memmem::find(rest, entry),

@@ -145,8 +145,14 @@ pub(crate) fn document(book: &PinBook, revision: u64, server: &ServerId, now: Ti
         revision,
         entries: entries.collect(),
     };
+    let definitions = document.entries.iter().flat_map(|entry| &entry.pins);
+    let bytes =
+        definitions.filter_map(|pin| pin.definition.as_deref()).map(str::len).sum::<usize>();
+    // Room for all of it at once, quotation marks escaped: a list is megabytes, which are not copied as they grow.
+    let mut text = Vec::with_capacity(bytes + bytes / 4 + document.entries.len() * 128);
     // A tree of texts and numbers can always be written.
-    serde_json::to_string(&document).unwrap_or_default()
+    let is_written = serde_json::to_writer(&mut text, &document).is_ok();
+    String::from_utf8(text).ok().filter(|_| is_written).unwrap_or_default()
 }
 
 impl<'a> PinDocument<'a> {

@@ -71,7 +71,7 @@ fn a_key_with_a_nul_character_is_one_key(kind: Kind) {
     }
     act.withdraw = vec![];
     store.record(act).unwrap();
-    assert_eq!(store.pins(&server).unwrap().iter().len(), 3);
+    assert_eq!(store.pins(&server).unwrap().iter().count(), 3);
     let mut rollback = crate::tests::bench::act(&server, "server.rollback");
     rollback.withdraw = vec![tool_id("a\0b")];
     store.record(rollback).unwrap();

@@ -233,7 +233,7 @@ fn a_reader_of_its_own() {
         line.unwrap();
         let now = store.version().unwrap();
         if version != Some(now) {
-            pins = store.pins(&server).unwrap().iter().len();
+            pins = store.pins(&server).unwrap().iter().count();
             version = Some(now);
         }
         println!("\ncounts {pins}");

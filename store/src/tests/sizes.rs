@@ -112,7 +112,7 @@ fn a_server_keeps_so_many_pins_and_no_more(kind: Kind) {
     let mut fourth = act(&server, "server.pin");
     fourth.pins = vec![pin("d", "one", Basis::Person)];
     check_over(store.record(fourth), "the number of pins of a server is over the limit of 3");
-    assert_eq!(store.pins(&server).unwrap().iter().len(), 3);
+    assert_eq!(store.pins(&server).unwrap().iter().count(), 3);
     assert!(is_sound(&*store, "reports"));
 }
 
@@ -159,7 +159,7 @@ fn fastest_load(kind: Kind, count: usize) -> Duration {
     let load = || {
         let start = Instant::now();
         let book = store.pins(&server).unwrap();
-        assert_eq!((book.iter().len(), &book.lost, book.tampered.len()), (count, &None, 0));
+        assert_eq!((book.iter().count(), &book.lost, book.tampered.len()), (count, &None, 0));
         start.elapsed()
     };
     (0..5).map(|_| load()).min().unwrap()

@@ -33,7 +33,7 @@ fn check_entry_is_held(kind: Kind, edit: &str) {
     let store = bench.store();
     let book = store.pins(&id("reports")).unwrap();
     assert_eq!(book.tampered.keys().collect::<Vec<_>>(), [&tool_id("make")], "{edit}");
-    assert!(book.tampered[&tool_id("make")].contains("`tool:make`"));
+    assert!(book.tampered.get(&tool_id("make")).unwrap().contains("`tool:make`"));
     assert_eq!(book.lost, None, "{edit}");
     let unread = store.baseline(&id("reports"), Wanted::Of(|_| false)).unwrap();
     assert_eq!(unread.pins.tampered, book.tampered, "noticed though not wanted: {edit}");

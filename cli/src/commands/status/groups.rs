@@ -83,7 +83,7 @@ fn stands(standing: &Standing<'_>) -> impl PartialEq + use<> {
         .collect();
     (
         (judged.status(), judged.judgement.posture, bases(judged)),
-        (pinned(judged, EntryType::Tool), judged.server.snapshot.pins.iter().len()),
+        (pinned(judged, EntryType::Tool), judged.server.snapshot.pins.iter().count()),
         judged.server.snapshot.pins.lost.clone(),
         check.as_ref().and_then(LastCheck::warning),
         waiting,

@@ -38,3 +38,17 @@ pub(crate) enum Fold {
         length: u8,
     },
 }
+
+/// The first run that ends in or behind each block.
+#[allow(dead_code, reason = "the build script uses it, and the library for WebAssembly")]
+pub(crate) fn blocks_of(runs: &[Run]) -> Vec<u16> {
+    let last = |run: &Run| run.first + u32::from(run.length) - 1;
+    let mut at = 0;
+    let first_in = |block: u32| {
+        while runs.get(at).is_some_and(|run| last(run) < block << BLOCK_BITS) {
+            at += 1;
+        }
+        at as u16
+    };
+    (0..=u32::from(char::MAX) >> BLOCK_BITS).map(first_in).collect()
+}

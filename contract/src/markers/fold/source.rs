@@ -3,7 +3,7 @@
 
 use super::confusable::latin_look_alike;
 use super::invisible::is_removed_in_folding;
-use super::runs::{BLOCK_BITS, Fold, OTHER, Run, Runs};
+use super::runs::{Fold, OTHER, Run, Runs, blocks_of};
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 /// The most bytes that one character becomes.
@@ -73,10 +73,7 @@ pub(crate) fn runs() -> Runs {
             runs.push(Run { first, length: 1, fold });
         }
     }
-    let last = |run: &Run| run.first + u32::from(run.length) - 1;
-    let blocks = (0..=u32::from(char::MAX) >> BLOCK_BITS)
-        .map(|block| runs.partition_point(|run| last(run) < block << BLOCK_BITS) as u16)
-        .collect::<Vec<u16>>();
+    let blocks = blocks_of(&runs);
     let mut marks: Vec<(u32, u32)> = Vec::new();
     for mark in ('\0'..=char::MAX).filter(|character| is_combining_mark(*character)) {
         let mark = u32::from(mark);

@@ -28,7 +28,10 @@ fn compatibility_forms_marks_and_look_alikes_become_latin() {
 
 #[test]
 fn the_built_in_folds_are_those_of_unicode() {
-    assert!(FOLDS == source::runs(), "build.rs has written other folds");
+    let runs = source::runs();
+    assert!(FOLDS == runs, "build.rs has written other folds");
+    assert!(unpack::unpack(PACKED_FOLDS) == runs, "build.rs has packed other folds");
+    assert_eq!(pack::pack(&runs), PACKED_FOLDS);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use super::MarkerClass;
 use super::letters::{HASH_START, hash_step, normalized_byte};
-use super::tree::{Affixes, Lexicon, Node, Posting, Rule, TABLE_SIZE, Word, first_slot};
+use super::tree::{Affixes, Lexicon, Node, Posting, Rule, TABLE_SIZE, Word, table_of};
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ impl<'a> Growth<'a> {
                     let (normalized, before, after) =
                         split_affixes(word).ok_or("a word that is not letters and digits")?;
                     let affixes = self.affixes(before, after)?;
-                    let posting = Posting { node: number, affixes };
+                    let posting = Posting { node: number, parent: element.parent, affixes };
                     let places = self.postings.entry(normalized).or_default();
                     if !places.contains(&posting) {
                         places.push(posting);
@@ -209,15 +209,18 @@ impl<'a> Growth<'a> {
         self.foreign.sort_by_key(|&number| Reverse(depth(number)));
         self.addresses.sort_by_key(|&number| Reverse(depth(number)));
         let (mut words, mut letters, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        let mut table = vec![0; TABLE_SIZE];
         for (normalized, mut postings) in self.postings {
             postings.sort_by_key(|posting| Reverse(depth(posting.node)));
             let hash = normalized.iter().copied().fold(HASH_START, hash_step);
             let normalized = append(&mut letters, normalized, "letters")?;
             let postings = append(&mut places, postings, "places of words")?;
             words.push(Word { hash, normalized, postings });
-            take_slot(&mut table, hash, words.len())?;
         }
+        // A table that is half full would be slow, and one that is full would have no end.
+        if words.len() * 2 >= TABLE_SIZE {
+            return Err(LexiconError::Size("words"));
+        }
+        let table = table_of(&words);
         let (mut nodes, mut ends) = (Vec::new(), Vec::new());
         for Element { parent, gap, ends: rules, .. } in self.elements {
             let Gap { words: gap, in_sentence, is_plain } = gap;
@@ -254,20 +257,6 @@ fn append<T>(
     let start = number(all.len())?;
     all.extend(items);
     Ok(start..number(all.len())?)
-}
-
-/// Enters a word into the table, by one more than its number. A table that is half full is refused.
-fn take_slot(table: &mut [u16], hash: u32, number: usize) -> Result<(), LexiconError> {
-    let too_many = LexiconError::Size("words");
-    let Some(number) = u16::try_from(number).ok().filter(|_| number * 2 < TABLE_SIZE) else {
-        return Err(too_many);
-    };
-    let mut slot = first_slot(hash);
-    while table.get(slot).is_some_and(|&taken| taken != 0) {
-        slot = (slot + 1) % TABLE_SIZE;
-    }
-    *table.get_mut(slot).ok_or(too_many)? = number;
-    Ok(())
 }
 
 fn alternatives<'a>(part: &'a str, sets: &'a BTreeMap<String, String>) -> Option<Vec<&'a str>> {

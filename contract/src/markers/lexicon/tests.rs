@@ -22,6 +22,8 @@ fn rule(phrase: &str) -> String {
 fn the_built_in_lexicon_is_that_of_the_data_file() {
     let parsed = Lexicon::parse(SOURCE).unwrap();
     assert!(*Lexicon::built_in() == parsed, "build.rs has written another lexicon");
+    assert!(unpack::unpack(PACKED) == parsed, "build.rs has packed another lexicon");
+    assert_eq!(pack::pack(&parsed), PACKED);
     assert!(!parsed.rules.is_empty() && !parsed.postings.is_empty());
 }
 

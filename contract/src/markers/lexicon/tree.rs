@@ -12,6 +12,22 @@ pub(crate) fn first_slot(hash: u32) -> usize {
     (hash ^ (hash >> 15)) as usize % TABLE_SIZE
 }
 
+/// The table of some words: open addressing, each by one more than its number.
+#[allow(dead_code, reason = "the build script uses it, and the library for WebAssembly")]
+pub(crate) fn table_of(words: &[Word]) -> Vec<u16> {
+    let mut table = vec![0; TABLE_SIZE];
+    for (number, word) in (1..).zip(words) {
+        let mut slot = first_slot(word.hash);
+        while table.get(slot).is_some_and(|&taken| taken != 0) {
+            slot = (slot + 1) % TABLE_SIZE;
+        }
+        if let Some(free) = table.get_mut(slot) {
+            *free = number;
+        }
+    }
+    table
+}
+
 /// All rules, ready to match. Elements refer to each other by number, not by address, so that a program that is loaded
 /// at any address has nothing to adjust in them and their pages stay shared with the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +87,8 @@ pub(crate) struct Word {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub(crate) node: u16,
+    /// The element before it, which most often was not found: the element itself is not looked at then.
+    pub(crate) parent: Option<u16>,
     /// The punctuation that few words ask for, in `Lexicon::affixes`.
     pub(crate) affixes: Option<u8>,
 }

@@ -8,7 +8,8 @@ use crate::by_the_call::applied::Applied;
 use crate::by_the_call::schema::{Schema, parts, properties};
 use contract::json::{Kind, Node};
 use contract::pointer::Pointer;
-use std::collections::{BTreeMap, HashMap};
+use contract::sorted::SortedMap;
+use std::collections::HashMap;
 
 /// The most places of one schema.
 const MAX_PLACES: usize = 10_000;
@@ -95,7 +96,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn look_into(&mut self, at: usize, nodes: &[Node<'a>]) -> Result<(), Undecided> {
         let applied = Applied::of(self.schema, nodes)?;
-        let mut named: BTreeMap<Box<str>, Vec<Node<'a>>> = BTreeMap::new();
+        let mut named: SortedMap<Box<str>, Vec<Node<'a>>> = SortedMap::new();
         let (mut further, mut items) = (Vec::new(), Vec::new());
         let mut is_open = false;
         // A condition declares what it asks about.
@@ -104,7 +105,7 @@ impl<'a> Walk<'_, 'a> {
         for node in applied.declaring().chain(conditions) {
             for (name, property) in properties(node) {
                 self.schema.work.spend(1)?;
-                named.entry(name.as_ref().into()).or_default().push(property);
+                named.get_or_default(name.as_ref().into()).push(property);
             }
             for (keyword, value) in node.members() {
                 let keyword = keyword.as_str().unwrap_or_default();

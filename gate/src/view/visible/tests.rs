@@ -1,7 +1,6 @@
 use super::*;
 use crate::view::{View, answer_list};
 use contract::surface::{EntryId, EntryType, ListKind};
-use std::collections::BTreeMap;
 
 const NAMES: [&str; 5] = ["add", "ask", "cut", "dig", "end"];
 
@@ -156,7 +155,7 @@ fn pages_are_kept_up_to_the_limit() {
 
 #[test]
 fn the_cursor_of_each_filtered_page_leads_to_the_next() {
-    let lists = BTreeMap::from([(ListKind::Tools, paged())]);
+    let lists = [(ListKind::Tools, paged())].into_iter().collect();
     let view = View { lists, ..View::default() };
     let list = view.list(ListKind::Tools).unwrap();
     let first = r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"add"},{"name":"cut"}],"nextCursor":"holdpoint-page-1"}}"#;

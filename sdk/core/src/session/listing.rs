@@ -3,10 +3,10 @@
 use super::Session;
 use crate::actions::{Action, Fault};
 use contract::json::escape_into;
+use contract::sorted::SortedMap;
 use contract::surface::{ListKind, SurfaceReader};
 use envelope::listing::{LIST_PATIENCE, ListOutcome, Listing, Step};
 use envelope::{Answer, Id, Outcome};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The beginning of the ids of the gate's own requests.
@@ -50,8 +50,8 @@ pub(super) struct Lists {
     /// What the ids of our requests begin with, with its quote.
     prefix: String,
     count: u64,
-    fetched: BTreeMap<ListKind, Fetched>,
-    open: BTreeMap<ListKind, Open>,
+    fetched: SortedMap<ListKind, Fetched>,
+    open: SortedMap<ListKind, Open>,
     /// Lists that the server said to have changed since they were asked for.
     outdated: Vec<ListKind>,
 }
@@ -63,8 +63,8 @@ impl Lists {
         Lists {
             prefix: format!("\"{OWN}{seed}-"),
             count: 0,
-            fetched: BTreeMap::new(),
-            open: BTreeMap::new(),
+            fetched: SortedMap::new(),
+            open: SortedMap::new(),
             outdated: Vec::new(),
         }
     }
@@ -102,7 +102,7 @@ impl Lists {
     }
 
     /// The lists that came, as they came.
-    pub(super) fn pages(&self) -> BTreeMap<ListKind, Arc<Vec<Arc<str>>>> {
+    pub(super) fn pages(&self) -> SortedMap<ListKind, Arc<Vec<Arc<str>>>> {
         let pages = self.fetched.iter().filter_map(|(list, fetched)| match &fetched.outcome {
             ListOutcome::Pages(pages) => Some((*list, pages.clone())),
             ListOutcome::NotOffered | ListOutcome::Unreadable(_) => None,
