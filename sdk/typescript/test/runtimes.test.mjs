@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -68,8 +68,8 @@ test("the package has types for import and for require", { skip: !isLong && "onl
     void one.callTool({ name: "x" }); void two.callTool({ name: "x" });`;
   writeFileSync(join(place, "a.mts"), text);
   writeFileSync(join(place, "b.cts"), text);
-  const paths = { "*": [join(here, "node_modules/*")] };
-  const compilerOptions = { module: "nodenext", strict: true, noEmit: true, skipLibCheck: true, types: [], paths };
+  symlinkSync(join(here, "node_modules"), join(place, "node_modules"));
+  const compilerOptions = { module: "nodenext", strict: true, noEmit: true, skipLibCheck: true, types: [] };
   writeFileSync(join(place, "tsconfig.json"), JSON.stringify({ compilerOptions }));
   await run(process.execPath, [join(here, "../node_modules/typescript/bin/tsc"), "-p", place]);
 });
