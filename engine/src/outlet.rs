@@ -261,7 +261,8 @@ pub fn outbound(message: &Outgoing<'_>) -> Outbound {
         body: message.frame.to_vec(),
         method: message.method.map(str::to_owned),
         id: message.id.map(<[u8]>::to_vec),
-        name: message.name.map(str::to_owned),
+        // Only requests that name their version name what they are about a second time.
+        name: message.name.filter(|_| message.protocol_version.is_some()).map(str::to_owned),
         protocol_version: message.protocol_version.map(str::to_owned),
         parameters: message.parameters.to_vec(),
         headers: Vec::new(),

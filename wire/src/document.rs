@@ -112,14 +112,14 @@ pub(crate) async fn get(
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
     let mut live = origin.connect(Awaited::Connection).await?;
     let lost = |source| origin.lost(Awaited::Connection, source);
-    let mut response = live.sender.send_request(request).await.map_err(lost)?;
+    let mut response = live.line.send(request).await.map_err(|error| lost(error.into_error()))?;
     if response.status() != StatusCode::OK {
         return Ok(Got::Status(response.status()));
     }
     if !headers::plain_encoding(response.headers()) {
         return Err(FetchError::Encoded);
     }
-    let document = body::read(response.body_mut(), limit).await.map_err(lost)?;
+    let document = body::read(&mut live.line, response.body_mut(), limit).await.map_err(lost)?;
     document.map(Got::Document).ok_or(FetchError::TooLong(limit))
 }
 

@@ -4,5 +4,6 @@ pub(crate) mod address;
 pub(crate) mod body;
 pub(crate) mod connect;
 pub(crate) mod headers;
+pub(crate) mod silence;
 pub(crate) mod sse;
 pub(crate) mod tls;

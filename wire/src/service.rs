@@ -159,7 +159,8 @@ impl ServiceAddress {
         let request = self.request_of(asked)?;
         let mut live = origin.connect(Awaited::Connection).await?;
         let lost = |source| -> ObserveError { origin.lost(Awaited::Connection, source) };
-        let mut response = live.sender.send_request(request).await.map_err(lost)?;
+        let mut response =
+            live.line.send(request).await.map_err(|error| lost(error.into_error()))?;
         if !headers::plain_encoding(response.headers()) {
             return Err(FetchError::Encoded);
         }
@@ -169,7 +170,8 @@ impl ServiceAddress {
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_seconds = retry_after.and_then(|text| text.trim().parse().ok());
         let headers = std::mem::take(response.headers_mut());
-        let body = body::read(response.body_mut(), limits.bytes).await.map_err(lost)?;
+        let body =
+            body::read(&mut live.line, response.body_mut(), limits.bytes).await.map_err(lost)?;
         let body = body.ok_or(FetchError::TooLong(limits.bytes))?;
         Ok(ServiceAnswer { status, headers, location, retry_after_seconds, body })
     }

@@ -115,7 +115,7 @@ impl HttpTransport {
         let (reports, mut heard) = mpsc::channel(HEARD_MESSAGES);
         let mut asking = pin!(async {
             let exchange = Exchange { link: &self.link, ticket: 0, reports };
-            let outcome = exchange.ask(outbound, request.id.key()).await;
+            let outcome = exchange.ask(outbound).await;
             // Nothing more is reported: the receiver sees the end.
             drop(exchange);
             outcome

@@ -1,6 +1,6 @@
 //! Bodies, read whole within a limit.
 
-use http_body_util::BodyExt;
+use super::connect::Line;
 use hyper::body::{Body, Incoming};
 
 /// What is set aside for a body before any of it came: a length that is only announced costs nothing.
@@ -8,14 +8,16 @@ const FIRST_BYTES: usize = 64 * 1024;
 
 /// The whole body, or nothing where it is over the limit.
 pub(crate) async fn read(
+    line: &mut Line,
     body: &mut Incoming,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, hyper::Error> {
-    read_while(body, limit, |_| true).await
+    read_while(line, body, limit, |_| true).await
 }
 
 /// The whole body, or nothing where it is over the limit or where no more than so many bytes may be held.
 pub(crate) async fn read_while(
+    line: &mut Line,
     body: &mut Incoming,
     limit: usize,
     mut may_hold: impl FnMut(usize) -> bool,
@@ -25,7 +27,7 @@ pub(crate) async fn read_while(
         return Ok(None);
     }
     let mut bytes = Vec::with_capacity(announced.min(FIRST_BYTES));
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = line.frame(body).await {
         if let Some(data) = frame?.data_ref() {
             let length = bytes.len() + data.len();
             if length > limit || !may_hold(length) {

@@ -1,20 +1,25 @@
 //! Connections to one origin: its name is resolved once, its addresses are checked, and only those are connected to.
 
 use super::address::{self, AddressClass, Reach};
+use super::silence::Silence;
 use super::tls::{self, TlsKey};
 use crate::endpoint::{EndpointUrl, NamedBy};
 use crate::error::{Awaited, ObserveError};
 use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES, MAX_HEADERS};
+use ::http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -38,11 +43,22 @@ impl std::fmt::Debug for Origin {
     }
 }
 
-/// An open connection. Dropping it closes it.
+/// An open connection. Dropping it closes it. It is moved by the task that uses it, and by no other: handing each message
+/// from task to task took longer than all that is done with it.
 pub(crate) struct Live {
-    pub(crate) sender: SendRequest<Full<Bytes>>,
-    driver: JoinHandle<()>,
+    pub(crate) line: Line,
+    /// The limit for what is waited for on it.
+    pub(crate) silence: Silence,
 }
+
+/// Sends requests and reads what is answered.
+pub(crate) struct Line {
+    sender: SendRequest<Full<Bytes>>,
+    driver: Driver,
+}
+
+/// What reads and writes; `None` once the connection is closed.
+type Driver = Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>;
 
 impl std::fmt::Debug for Live {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -50,10 +66,44 @@ impl std::fmt::Debug for Live {
     }
 }
 
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.driver.abort();
+impl Line {
+    /// Sends a request. The error has the request again where no byte of it was written.
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        let Line { sender, driver } = self;
+        let mut sending = pin!(sender.try_send_request(request));
+        poll_fn(|context| poll_moved(driver, context, |context| sending.as_mut().poll(context)))
+            .await
     }
+
+    /// The next piece of a body that this connection carries.
+    pub(crate) async fn frame(
+        &mut self,
+        body: &mut Incoming,
+    ) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        let driver = &mut self.driver;
+        poll_fn(|context| {
+            poll_moved(driver, context, |context| Pin::new(&mut *body).poll_frame(context))
+        })
+        .await
+    }
+}
+
+/// Polls something that waits for the connection, which is moved where it is not ready.
+fn poll_moved<T>(
+    driver: &mut Driver,
+    context: &mut Context<'_>,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    let polled = poll(context);
+    let Some(moving) = driver.as_mut().filter(|_| polled.is_pending()) else { return polled };
+    if moving.as_mut().poll(context).is_ready() {
+        // What waits is told why by what the connection leaves behind.
+        *driver = None;
+    }
+    poll(context)
 }
 
 impl Origin {
@@ -167,11 +217,8 @@ impl Origin {
             .handshake(io)
             .await
             .map_err(|source| self.lost(awaited, source))?;
-        // The sender sees its end; no other task needs to know.
-        let driver = tokio::spawn(async move {
-            let _ = connection.await;
-        });
-        Ok(Live { sender, driver })
+        let line = Line { sender, driver: Some(Box::pin(connection)) };
+        Ok(Live { line, silence: Silence::default() })
     }
 }
 

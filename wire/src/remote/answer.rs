@@ -3,19 +3,20 @@
 use super::Outbound;
 use crate::envelope::{self, Batch, Envelope, Kind, Outcome, Scanned};
 use contract::json::Document;
+use std::borrow::Cow;
 
 /// What ids are compared by: numbers by their bytes, strings by what they say, as [`envelope::Id::key`] has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct IdKey(Vec<u8>);
+pub(super) struct IdKey<'a>(Cow<'a, [u8]>);
 
-impl IdKey {
-    pub(super) fn new(raw: &[u8]) -> IdKey {
+impl IdKey<'_> {
+    pub(super) fn new(raw: &[u8]) -> IdKey<'_> {
         if !raw.starts_with(b"\"") {
-            return IdKey(raw.to_vec());
+            return IdKey(Cow::Borrowed(raw));
         }
         let document = Document::parse_bytes(raw).ok();
         let text = document.as_ref().and_then(|document| document.root().as_str());
-        IdKey(text.map_or_else(|| raw.to_vec(), |text| format!("\"{text}\"").into_bytes()))
+        IdKey(text.map_or(Cow::Borrowed(raw), |text| format!("\"{text}\"").into_bytes().into()))
     }
 }
 
@@ -33,14 +34,14 @@ pub(super) enum Relation<'a> {
 }
 
 /// Says what a message is to the request with this id.
-pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey) -> Relation<'a> {
+pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey<'_>) -> Relation<'a> {
     let kind = match envelope::scan(text) {
         Ok(Scanned::Message(envelope)) => envelope.kind,
         Ok(Scanned::Batch(batch)) if answers(&batch, id) => return Relation::InBatch,
         Ok(Scanned::Batch(_)) | Err(_) => return Relation::Other,
     };
     let Kind::Response { id: own, outcome } = kind else { return Relation::Other };
-    let is_own = own.is_some_and(|own| own.key() == id.0);
+    let is_own = own.is_some_and(|own| own.key() == &*id.0);
     match outcome {
         Outcome::Result(_) if is_own => Relation::Result,
         Outcome::Error(_) if is_own => Relation::Error,
@@ -50,9 +51,9 @@ pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey) -> Relation<'a> {
 }
 
 /// Whether the answer to a request is among those of a batch, as revision 2025-03-26 lets servers send them.
-fn answers(batch: &Batch<'_>, id: &IdKey) -> bool {
+fn answers(batch: &Batch<'_>, id: &IdKey<'_>) -> bool {
     batch.elements.iter().any(|element| match &element.message {
-        Ok(Envelope { kind: Kind::Response { id: Some(own), .. }, .. }) => own.key() == id.0,
+        Ok(Envelope { kind: Kind::Response { id: Some(own), .. }, .. }) => own.key() == &*id.0,
         Ok(_) | Err(_) => false,
     })
 }
@@ -77,7 +78,7 @@ pub(super) fn initialized(text: &[u8]) -> Option<Option<String>> {
 }
 
 /// Which request this message cancels, where it does so.
-pub(super) fn cancelled(message: &Outbound) -> Option<IdKey> {
+pub(super) fn cancelled(message: &Outbound) -> Option<IdKey<'_>> {
     if message.method.as_deref() != Some("notifications/cancelled") {
         return None;
     }

@@ -71,6 +71,11 @@ impl RemoteSession {
         RemoteSession { link: self.link.another() }
     }
 
+    /// Closes connections of all sessions on the server that were not used for a while. For a timer.
+    pub fn close_idle(&self) {
+        self.link.close_idle();
+    }
+
     /// Every request of this session shows this credential from now on, for as long as the caller keeps it.
     pub fn present(&self, credential: &Arc<Credential>) {
         self.link.present(credential);
@@ -82,9 +87,8 @@ impl RemoteSession {
         message: Outbound,
         hear: impl FnMut(Heard) + Send,
     ) -> Result<(), RemoteFailure> {
-        let id = message.id.clone().unwrap_or_default();
         let reports = Hearing(Mutex::new(hear));
-        Exchange { link: &self.link, ticket: 0, reports }.ask(message, &id).await
+        Exchange { link: &self.link, ticket: 0, reports }.ask(message).await
     }
 
     /// Sends a notification or a response, and waits until it was accepted.

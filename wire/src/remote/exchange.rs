@@ -64,14 +64,14 @@ impl<R: Reports> Exchange<'_, R> {
             Ok(sent) => sent,
             Err(_) => return Err(RemoteFailure::Silent { after }),
         };
-        let (live, mut response) = sent?;
+        let (mut live, mut response) = sent?;
         match response.status() {
             StatusCode::NOT_FOUND if in_session => return Err(RemoteFailure::SessionEnded),
             status if !status.is_success() => return Err(RemoteFailure::Status { status }),
             _ => {}
         }
         // It is accepted already; a server that goes on to say something is not listened to for long.
-        let rest = body::read(response.body_mut(), MAX_ACCEPTED_BYTES);
+        let rest = body::read(&mut live.line, response.body_mut(), MAX_ACCEPTED_BYTES);
         if let Ok(Ok(Some(_))) = timeout(LINGER, rest).await {
             self.link.keep(live);
         }
@@ -79,9 +79,10 @@ impl<R: Reports> Exchange<'_, R> {
     }
 
     /// Sends a request and reports everything that comes for it, up to its answer.
-    pub(crate) async fn ask(&self, mut message: Outbound, id: &[u8]) -> Result<(), RemoteFailure> {
+    pub(crate) async fn ask(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
+        let id = message.id.as_deref().unwrap_or_default();
         let in_session = request.headers().contains_key(SESSION_ID);
         let (live, response) = self.link.ask(request).await?;
         check(&response)?;
@@ -112,26 +113,27 @@ impl<R: Reports> Exchange<'_, R> {
     /// The whole body. The connection is kept where it came to its end.
     async fn whole(
         &self,
-        live: Live,
+        mut live: Live,
         mut response: Response<Incoming>,
     ) -> Result<Vec<u8>, RemoteFailure> {
         let (after, limit) = (self.link.limits.idle_timeout, self.link.limits.frame_bytes);
         let status = response.status();
         let mut share = Share::new(&self.link.budget);
         let mut held = Ok(());
-        let reading = body::read_while(response.body_mut(), limit, |bytes| {
+        let Live { line, silence } = &mut live;
+        let reading = body::read_while(line, response.body_mut(), limit, |bytes| {
             held = share.hold(bytes);
             held.is_ok()
         });
-        match timeout(after, reading).await {
-            Ok(Ok(Some(body))) => {
+        match silence.within(after, reading).await {
+            Some(Ok(Some(body))) => {
                 self.link.keep(live);
                 Ok(body)
             }
-            Ok(Ok(None)) if !status.is_success() => Err(RemoteFailure::Status { status }),
-            Ok(Ok(None)) => Err(held.err().unwrap_or(Unreadable::TooLong { limit }).into()),
-            Ok(Err(source)) => Err(self.link.lost(source)),
-            Err(_) => Err(RemoteFailure::Silent { after }),
+            Some(Ok(None)) if !status.is_success() => Err(RemoteFailure::Status { status }),
+            Some(Ok(None)) => Err(held.err().unwrap_or(Unreadable::TooLong { limit }).into()),
+            Some(Err(source)) => Err(self.link.lost(source)),
+            None => Err(RemoteFailure::Silent { after }),
         }
     }
 
@@ -271,7 +273,7 @@ impl<R: Reports> Exchange<'_, R> {
 #[derive(Debug)]
 struct Asked<'a> {
     id: &'a [u8],
-    key: IdKey,
+    key: IdKey<'a>,
     initializes: bool,
     /// A stream of it may be taken up again. The stateless era has no such thing.
     resumable: bool,

@@ -211,8 +211,8 @@ impl Link {
         }
     }
 
-    /// Sends a request with what its session shows the server. A request that the server refused because of that goes out again
-    /// with something else where there is such; the server did not carry it out.
+    /// Sends a request with what its session shows the server, for as long as silence is put up with. A request that the server
+    /// refused because of that goes out again with something else where there is such; the server did not carry it out.
     pub(crate) async fn send(&self, request: Post) -> Result<Answered, RemoteFailure> {
         let Some(authorizer) = &self.authorizer else {
             return match self.shown() {
@@ -287,23 +287,23 @@ impl Link {
 
     /// Sends a request once. It goes out again, over another connection, only where no byte of it was written.
     async fn send_once(&self, mut request: Post) -> Result<Answered, RemoteFailure> {
-        while let Some(mut live) = self.pool.take() {
-            if live.sender.ready().await.is_err() {
-                continue;
-            }
-            match live.sender.try_send_request(request).await {
-                Ok(response) => return Ok((live, response)),
-                Err(mut error) => match error.take_message() {
+        let after = self.limits.idle_timeout;
+        loop {
+            let (mut live, is_new) = match self.pool.take() {
+                Some(live) => (live, false),
+                // Boxed: most requests find a connection, and the way to a new one would make the future of each of them
+                // larger.
+                None => (Box::pin(self.connect()).await.map_err(RemoteFailure::NotReached)?, true),
+            };
+            let Live { line, silence } = &mut live;
+            match silence.within(after, line.send(request)).await {
+                Some(Ok(response)) => return Ok((live, response)),
+                Some(Err(mut error)) => match error.take_message().filter(|_| !is_new) {
                     Some(unsent) => request = unsent,
                     None => return Err(self.lost(error.into_error())),
                 },
+                None => return Err(RemoteFailure::Silent { after }),
             }
-        }
-        // Boxed: most requests find a connection, and the way to a new one would make the future of each of them larger.
-        let mut live = Box::pin(self.connect()).await.map_err(RemoteFailure::NotReached)?;
-        match live.sender.send_request(request).await {
-            Ok(response) => Ok((live, response)),
-            Err(source) => Err(self.lost(source)),
         }
     }
 
@@ -318,13 +318,21 @@ impl Link {
         }
     }
 
-    /// As [`Link::send`], for as long as silence is put up with.
+    /// As [`Link::send`]. What is obtained to be shown to the server may not take longer either.
     pub(super) async fn ask(&self, request: Post) -> Result<Answered, RemoteFailure> {
+        if self.authorizer.is_none() {
+            return self.send(request).await;
+        }
         let after = self.limits.idle_timeout;
         match timeout(after, self.send(request)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(RemoteFailure::Silent { after }),
         }
+    }
+
+    /// Closes connections that were not used for a while.
+    pub(super) fn close_idle(&self) {
+        self.pool.close_old();
     }
 
     /// Keeps a connection whose answer was read to its end.

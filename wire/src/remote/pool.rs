@@ -23,8 +23,19 @@ impl Pool {
 
     fn take_at(&self, now: Instant) -> Option<Live> {
         let mut idle = self.idle();
-        idle.retain(|(_, since)| now.duration_since(*since) < MAX_IDLE_AGE);
-        idle.pop().map(|(live, _)| live)
+        // They are kept in the order in which they were used.
+        let (live, since) = idle.pop()?;
+        if now.duration_since(since) < MAX_IDLE_AGE {
+            return Some(live);
+        }
+        idle.clear();
+        None
+    }
+
+    /// Closes those that are too old. A server that has closed one is not noticed before it is used or closed.
+    pub(super) fn close_old(&self) {
+        let now = Instant::now();
+        self.idle().retain(|(_, since)| now.duration_since(*since) < MAX_IDLE_AGE);
     }
 
     /// Keeps a connection whose answer was read to its end; past the limit it is closed.

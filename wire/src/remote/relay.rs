@@ -156,7 +156,7 @@ impl<'h> Relay<'h> {
     }
 
     /// Cancels a request locally. Returns whether the server need not be told.
-    fn cancel(&mut self, key: &IdKey, message: &Outbound) -> bool {
+    fn cancel(&mut self, key: &IdKey<'_>, message: &Outbound) -> bool {
         let is_given_up = message.mark.is_some();
         let is_it = |id: &Option<Vec<u8>>, mark: Option<[u8; 16]>| {
             id.as_deref().is_some_and(|id| IdKey::new(id) == *key)
@@ -237,8 +237,8 @@ impl<'h> Relay<'h> {
             let exchange = Exchange { link: &link, ticket, reports };
             let talk = async {
                 trip("exchange", &message.body);
-                match message.id.clone() {
-                    Some(id) => exchange.ask(message, &id).await,
+                match message.id {
+                    Some(_) => exchange.ask(message).await,
                     None => exchange.tell(message).await,
                 }
             };

@@ -8,7 +8,6 @@ use super::one_line;
 use crate::http::connect::Live;
 use crate::http::sse::{Event, EventParser};
 use http::{HeaderValue, Response};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -136,7 +135,7 @@ impl<'l> EventStream<'l> {
     }
 
     async fn read(&mut self, place: &mut Place) -> Result<(), StreamEnd> {
-        let frame = match self.body.frame().await {
+        let frame = match self.live.line.frame(&mut self.body).await {
             Some(Ok(frame)) => frame,
             Some(Err(source)) => return Err(StreamEnd::Broken(self.link.lost(source))),
             None => return Err(StreamEnd::Finished),
