@@ -16,7 +16,7 @@ mod principals;
 mod refusal;
 mod servers;
 
-use crate::front::Identified;
+use crate::front::{Identified, Peer};
 use crate::identity::Resource;
 use crate::node::Node;
 use crate::relay::Arrival;
@@ -121,7 +121,8 @@ impl Node {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.counts.admin_requests.fetch_add(1, Ordering::Relaxed);
-        match self.identify(&parts, Resource::Admin).await {
+        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        match self.identify(&parts, peer.as_deref(), Resource::Admin).await {
             Ok(identified) => self.respond_admin_to(identified, parts, body).await,
             Err(refused) => unidentified(&refused),
         }

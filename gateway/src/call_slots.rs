@@ -2,7 +2,7 @@
 
 use crate::sessions::PrincipalId;
 use crate::traces::CallSpan;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

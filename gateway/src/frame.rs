@@ -1,5 +1,6 @@
 //! JSON-RPC messages with single values replaced. All other bytes stay as they came.
 
+use std::borrow::Cow;
 use wire::envelope::members;
 
 /// Where a part of some bytes begins in them; `None` if it is no part of them.
@@ -23,7 +24,7 @@ pub(crate) fn quoted(text: &str) -> Vec<u8> {
 #[derive(Debug)]
 pub(crate) struct Edits<'a> {
     whole: &'a [u8],
-    edits: Vec<(usize, usize, Vec<u8>)>,
+    edits: Vec<(usize, usize, Cow<'a, [u8]>)>,
 }
 
 impl<'a> Edits<'a> {
@@ -34,7 +35,14 @@ impl<'a> Edits<'a> {
     /// Puts a value in the place of a part of the message.
     pub(crate) fn replace(&mut self, part: &[u8], value: impl Into<Vec<u8>>) {
         if let Some(start) = offset(self.whole, part) {
-            self.edits.push((start, part.len(), value.into()));
+            self.edits.push((start, part.len(), Cow::Owned(value.into())));
+        }
+    }
+
+    /// The same with a value that is kept elsewhere.
+    pub(crate) fn replace_by(&mut self, part: &[u8], value: &'a [u8]) {
+        if let Some(start) = offset(self.whole, part) {
+            self.edits.push((start, part.len(), Cow::Borrowed(value)));
         }
     }
 
@@ -48,7 +56,7 @@ impl<'a> Edits<'a> {
         if !is_empty {
             text.push(b',');
         }
-        self.edits.push((start + 1, 0, text));
+        self.edits.push((start + 1, 0, text.into()));
     }
 
     /// Takes members out of an object that is a part of the message. It comes after every insertion into that object.
@@ -119,7 +127,7 @@ mod tests {
         let params = member(whole, "params").unwrap();
         let mut edits = Edits::of(whole);
         edits.replace(member(params, "name").unwrap(), quoted("b"));
-        edits.replace(member(whole, "id").unwrap(), *b"77");
+        edits.replace_by(member(whole, "id").unwrap(), b"77");
         edits.insert(params, "_meta", b"{}");
         let expected = br#"{ "id" : 77, "params": {"_meta":{},"name":"b", "x": 1.0} }"#;
         assert_eq!(edits.finish(), expected);

@@ -15,20 +15,23 @@ use crate::mcp::forward::TRACE_HEADERS;
 use crate::mcp::{self, Visit, fault};
 use crate::node::Node;
 use crate::reply::{self, Reply};
-use crate::sessions::{NoSession, SessionTicket, StreamFilter, principal_id};
+use crate::sessions::{NoSession, SessionTicket, StreamFilter};
 use crate::sign_in::SignInRoute;
 use bytes::Bytes;
 use engine::lease::Lease;
 use engine::principal::Principal;
 use engine::reason::ReasonCode;
 use engine::recorder::now;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT, AsHeaderName, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
 use policy::Caller;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use wire::envelope::scan;
 
@@ -56,6 +59,12 @@ impl Door {
         }
     }
 }
+
+/// Looked for in every request, so their names are not read each time.
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -124,22 +133,28 @@ pub(crate) struct Identified {
 
 impl Node {
     /// Answers one HTTP request.
-    pub(crate) async fn respond<B>(self: Arc<Self>, request: http::Request<B>) -> Reply
+    pub(crate) async fn respond<B>(
+        self: Arc<Self>,
+        peer: Arc<Peer>,
+        request: http::Request<B>,
+    ) -> Reply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let begun = Instant::now();
-        let (parts, body) = request.into_parts();
-        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
-        let door = peer.as_ref().map_or(&Door::Main, |peer| &peer.door);
-        if let Err(refusal) = self.check_names(&parts, door) {
+        let (mut parts, body) = request.into_parts();
+        let door = &peer.door;
+        if let Err(refusal) = self.check_names(&parts, &peer) {
             return *refusal;
         }
         let route = Route::of(parts.uri.path()).filter(|route| self.is_behind(door, route));
+        if let Some(Route::SignIn(_) | Route::Admin(_)) = route {
+            parts.extensions.insert(peer.clone());
+        }
         match route {
             Some(Route::Mcp { scope, org }) => {
-                self.respond_mcp(&parts, body, scope, org.as_deref(), begun).await
+                self.respond_mcp(&peer, &parts, body, scope, org.as_deref(), begun).await
             }
             Some(Route::ResourceMetadata(path)) => self.resource_metadata(&path),
             Some(Route::Health) => reply::empty(StatusCode::OK),
@@ -147,7 +162,7 @@ impl Node {
             // Boxed: what is rare must not make the future of every call larger.
             Some(Route::SignIn(route)) => Box::pin(self.respond_sign_in(route, parts, body)).await,
             Some(Route::Admin(_)) => Box::pin(self.respond_admin(parts, body)).await,
-            Some(Route::Metrics) => Box::pin(self.respond_metrics(&parts, door)).await,
+            Some(Route::Metrics) => Box::pin(self.respond_metrics(&parts, &peer)).await,
             None => reply::empty(StatusCode::NOT_FOUND),
         }
     }
@@ -168,11 +183,11 @@ impl Node {
     }
 
     /// The numbers of the gateway. They tell which servers there are, so others than this machine need to be permitted.
-    async fn respond_metrics(self: &Arc<Self>, parts: &Parts, door: &Door) -> Reply {
-        let is_open =
-            matches!(door, Door::Metrics) || self.shared.settings().front.listen.ip().is_loopback();
+    async fn respond_metrics(self: &Arc<Self>, parts: &Parts, peer: &Peer) -> Reply {
+        let is_open = matches!(peer.door, Door::Metrics)
+            || self.shared.settings().front.listen.ip().is_loopback();
         if !is_open {
-            match self.identify(parts, Resource::Admin).await {
+            match self.identify(parts, Some(peer), Resource::Admin).await {
                 Ok(identified) if self.may_audit(&identified.found.caller) => {}
                 Ok(_) => return reply::empty(StatusCode::FORBIDDEN),
                 Err(refusal) => return *refusal,
@@ -205,6 +220,7 @@ impl Node {
 
     async fn respond_mcp<B>(
         self: &Arc<Self>,
+        peer: &Peer,
         parts: &Parts,
         body: B,
         scope: Scope,
@@ -216,7 +232,7 @@ impl Node {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let resource = Resource::Mcp { path: parts.uri.path() };
-        let identified = match self.identify(parts, resource).await {
+        let identified = match self.identify(parts, Some(peer), resource).await {
             Ok(identified) => identified,
             Err(refusal) => return *refusal,
         };
@@ -260,14 +276,14 @@ impl Node {
         {
             return reply::empty(StatusCode::NOT_FOUND);
         }
-        let era = match header(&parts.headers, "mcp-protocol-version") {
+        let era = match header(&parts.headers, PROTOCOL_VERSION) {
             Some(STATELESS) => Era::Stateless,
             _ => Era::Sessions,
         };
         let principal = Arc::new(Principal::verified(caller.clone(), now()));
         // Boxed: it goes from function to function, and each would keep a copy in the future of the call.
         let mut visit = Box::new(Visit {
-            principal_id: principal_id(caller.identity()),
+            principal_id: caller.principal(),
             inbound: self.inbound(identified, &principal, &parts.headers),
             caller: caller.clone(),
             principal,
@@ -309,7 +325,7 @@ impl Node {
                     return reply::empty(StatusCode::NO_CONTENT);
                 }
                 visit.session = Some(session);
-                match header(&parts.headers, "last-event-id") {
+                match header(&parts.headers, LAST_EVENT_ID) {
                     Some(last) if visit.takes_events => self.resume_stream(&visit, last),
                     Some(_) | None => self.open_stream(&visit),
                 }
@@ -374,7 +390,7 @@ impl Node {
         };
         // Read once: everything below looks at the same message.
         let scanned = scan(&body);
-        let named = header(&parts.headers, "mcp-protocol-version");
+        let named = header(&parts.headers, PROTOCOL_VERSION);
         if let Some(version) = mcp::version_in_body(&scanned)
             && named != Some(&version)
         {
@@ -418,7 +434,7 @@ impl Node {
         visit: &Visit,
         headers: &HeaderMap,
     ) -> Result<Option<SessionTicket>, Box<Reply>> {
-        let Some(id) = header(headers, "mcp-session-id") else { return Ok(None) };
+        let Some(id) = header(headers, SESSION_ID) else { return Ok(None) };
         let sealer = &self.shared.sealer;
         match self.sessions.check(sealer, id, &visit.principal_id, &visit.scope) {
             Ok(session) if self.has_session(visit, id, &session) => Ok(Some(session)),
@@ -470,8 +486,23 @@ impl Node {
         if announced.is_some_and(|bytes| bytes > limit) {
             return Err(Box::new(too_large()));
         }
-        let collected = Limited::new(body, limit).collect();
-        match tokio::time::timeout(BODY_PATIENCE, collected).await {
+        let mut collected = pin!(Limited::new(body, limit).collect());
+        // A body that came with its headers is there when it is asked for again: hyper reads it in between.
+        let mut is_asked = false;
+        let at_once = poll_fn(|context| match collected.as_mut().poll(context) {
+            Poll::Ready(collected) => Poll::Ready(Some(collected)),
+            Poll::Pending if is_asked => Poll::Ready(None),
+            Poll::Pending => {
+                is_asked = true;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        });
+        let collected = match at_once.await {
+            Some(collected) => Ok(collected),
+            None => tokio::time::timeout(BODY_PATIENCE, collected).await,
+        };
+        match collected {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
                 Err(Box::new(too_large()))
@@ -483,7 +514,7 @@ impl Node {
 }
 
 /// The only value of a header; two of them are none.
-pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
@@ -538,7 +569,7 @@ fn accepts(headers: &HeaderMap, media: &str) -> bool {
 
 /// The trace of W3C's `traceparent`.
 pub(crate) fn trace_id(headers: &HeaderMap) -> Option<String> {
-    let parent = header(headers, "traceparent")?;
+    let parent = header(headers, TRACEPARENT)?;
     let mut parts = parent.split('-');
     let (version, trace) = (parts.next()?, parts.next()?);
     let is_hex = |text: &str, length: usize| {

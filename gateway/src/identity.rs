@@ -22,7 +22,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use issuer::{HttpKeySet, Issuer};
 use jsonwebtoken::Validation;
-use policy::Caller;
+use policy::{Caller, Identity};
 use serde::de::IgnoredAny;
 use settings::gateway::{AuthSettings, IssuerSettings, WebOrigin};
 use static_key::{KeyRing, is_static_key};
@@ -127,6 +127,12 @@ impl Authenticator {
     /// The caller that a key for the MCP paths stands for, by its subject.
     pub(crate) fn caller_of_key(&self, subject: &str) -> Option<Caller> {
         self.keys.caller_of(subject)
+    }
+
+    /// Whether a caller was known by keys, none of which counts any more.
+    pub(crate) fn has_left(&self, caller: &Caller, now: Timestamp) -> bool {
+        let Identity { issuer, subject, .. } = caller.identity();
+        issuer == KEY_ISSUER && !self.keys.has_any_of(subject, now)
     }
 
     /// Writes on which days keys were used. For a timer: it writes to the store.

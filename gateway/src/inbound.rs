@@ -5,9 +5,11 @@ use crate::identity::Proof;
 use crate::node::Node;
 use engine::credentials::{BOUND_HEADER, CallerKey, Inbound, Needles};
 use engine::principal::Principal;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 use std::sync::Arc;
+
+const BOUND: HeaderName = HeaderName::from_static(BOUND_HEADER);
 
 impl Node {
     /// What came with a request of this caller. What is looked for in messages to servers is made once for a credential.
@@ -35,6 +37,6 @@ impl Node {
             (_, _) => Inbound::of(None, key, false, None),
         };
         let inbound = inbound.owned_by(principal.clone());
-        Arc::new(inbound.with_bound(headers.get_all(BOUND_HEADER).iter()))
+        Arc::new(inbound.with_bound(headers.get_all(BOUND).iter()))
     }
 }

@@ -12,6 +12,7 @@ mod child;
 mod cluster;
 mod cluster_key;
 mod counts;
+mod flight;
 mod frame;
 mod front;
 pub mod front_checks;

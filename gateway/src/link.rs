@@ -445,7 +445,6 @@ impl LinkRequest {
         let remote = self.link.remote.clone()?;
         let (session, number) = (self.link.session.clone(), self.number);
         let pending = self.link.pending.clone();
-        let id = outbound.id.clone().unwrap_or_default();
         outbound.headers.clone_from(&self.headers);
         let presented = self.presented.clone();
         Some(Box::pin(async move {
@@ -460,7 +459,7 @@ impl LinkRequest {
                 Heard::Paused => pending.note(number, Happening::Paused),
             };
             if let Err(failure) = presented::ask(&remote, presented, outbound, hear).await {
-                session.request_failed(&id, &failure);
+                session.request_failed(number.to_string().as_bytes(), &failure);
                 session.server_paused();
             }
         }))

@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, CatalogServer};
 use crate::cluster::{self, Cluster};
 use crate::cluster_key;
 use crate::counts::Counts;
+use crate::flight::{FlightKey, Flights, InFlight};
 use crate::front::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::identity::{Authenticator, IssuerError};
@@ -24,7 +25,7 @@ use crate::replay::Replays;
 use crate::resources::{Remark, Shared};
 use crate::sealed::{SealError, Sealer};
 use crate::server::{GatewayServer, ServerError};
-use crate::sessions::{PrincipalId, Sessions};
+use crate::sessions::Sessions;
 use crate::sign_in::SignIns;
 use crate::strangers::Strangers;
 use crate::traces::Tracer;
@@ -45,13 +46,13 @@ use gate::by_the_call::input::InputRulesCache;
 use gate::server::{ServerId, ServerStatus};
 use gate::view::View;
 use settings::gateway::{GatewaySettings, ServerSettings, StoreLoss};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::receipts::{Receipts, ReceiptsError, Settings as ReceiptSettings};
 use store::{Home, IncidentState, Location, LocationError, NodeId, Store, StoreError, Witnessed};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 
 /// The server id of receipts of requests that the gateway answers itself.
 const OWN_ID: &str = "gateway";
@@ -130,7 +131,7 @@ pub struct Node {
     pub(crate) rechecks: Rechecks,
     /// Where spans go, if the configuration says so.
     pub(crate) tracer: Option<Arc<Tracer>>,
-    in_flight: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
+    in_flight: Flights,
     /// Counts how often it changed who may call.
     pub(crate) keys_changed: watch::Sender<u64>,
     pub(crate) stop: watch::Sender<bool>,
@@ -143,39 +144,6 @@ pub struct Node {
 impl std::fmt::Debug for Node {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Node").field("shared", &self.shared).finish_non_exhaustive()
-    }
-}
-
-/// A request of a client that may be cancelled by a notification.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct FlightKey {
-    principal: PrincipalId,
-    session: Option<u64>,
-    id: Vec<u8>,
-}
-
-/// A request that is in flight until this is dropped.
-#[derive(Debug)]
-pub(crate) struct InFlight {
-    table: Arc<Mutex<HashMap<FlightKey, Arc<Notify>>>>,
-    key: FlightKey,
-    notify: Arc<Notify>,
-}
-
-impl InFlight {
-    /// Returns once the client has cancelled the request.
-    pub(crate) async fn cancelled(&self) {
-        self.notify.notified().await;
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        // A later request may have the same id.
-        if table.get(&self.key).is_some_and(|known| Arc::ptr_eq(known, &self.notify)) {
-            table.remove(&self.key);
-        }
     }
 }
 
@@ -326,7 +294,7 @@ impl Node {
             call_slots: Arc::default(),
             rechecks: Rechecks::default(),
             tracer,
-            in_flight: Arc::default(),
+            in_flight: Flights::default(),
             keys_changed: watch::Sender::new(0),
             stop: watch::Sender::new(false),
             connections: watch::Sender::new(0),
@@ -515,39 +483,28 @@ impl Node {
 
     /// Notes a request that the client may cancel.
     pub(crate) fn in_flight(&self, visit: &Visit, id: &[u8]) -> InFlight {
-        let key = FlightKey {
-            principal: visit.principal_id,
-            session: visit.session.as_ref().map(|session| session.number),
-            id: id.to_vec(),
-        };
-        let notify = Arc::new(Notify::new());
-        let table = self.in_flight.clone();
-        table.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), notify.clone());
-        InFlight { table, key, notify }
+        self.in_flight.begin(flight_key(visit, id))
     }
 
     /// The client does not wait for a request any more.
     pub(crate) fn cancel(&self, visit: &Visit, id: &[u8]) {
-        let key = FlightKey {
-            principal: visit.principal_id,
-            session: visit.session.as_ref().map(|session| session.number),
-            id: id.to_vec(),
-        };
-        let table = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(notify) = table.get(&key) {
-            notify.notify_one();
-        }
+        self.in_flight.cancel(&flight_key(visit, id));
     }
 
     /// How many requests of callers are with servers.
     pub(crate) fn flight_count(&self) -> usize {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.in_flight.count()
     }
 
     /// The settings of a server.
     pub fn server_settings(&self, id: &ServerId) -> Option<Arc<ServerSettings>> {
         self.shared.settings().servers.get(id).cloned()
     }
+}
+
+fn flight_key(visit: &Visit, id: &[u8]) -> FlightKey {
+    let session = visit.session.as_ref().map(|session| session.number);
+    FlightKey { principal: visit.principal_id, session, id: id.into() }
 }
 
 /// Sends spans where the configuration names a collector, unless the environment asks that nothing is sent.

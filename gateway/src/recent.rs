@@ -1,7 +1,7 @@
 //! Values by the hash of the credential that they belong to. Bounded: a full half replaces the older half.
 
 use crate::identity::CredentialHash;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most values of each half.
@@ -18,7 +18,7 @@ struct Halves<T> {
 
 impl<T> Default for Recent<T> {
     fn default() -> Recent<T> {
-        Recent(Mutex::new(Halves { newer: HashMap::new(), older: HashMap::new() }))
+        Recent(Mutex::new(Halves { newer: HashMap::default(), older: HashMap::default() }))
     }
 }
 

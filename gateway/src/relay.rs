@@ -2,11 +2,12 @@
 //! process for one caller. This node has verified the caller; the other one decides on the request and records it.
 
 use crate::cluster::Cluster;
+use crate::flight::InFlight;
 use crate::front::Identified;
 use crate::greeting::Era;
 use crate::mcp::carry::cancelled;
 use crate::mcp::{Asked, Visit, fault};
-use crate::node::{InFlight, Node};
+use crate::node::Node;
 use crate::peer::{RELAY_AS, RELAY_FOR, RELAY_TO, RelayFault, RelayKind, passport};
 use crate::reply::{self, Reply};
 use crate::server::GatewayServer;
@@ -162,7 +163,7 @@ impl Node {
         if visit.era != Era::Sessions || !matches!(visit.arrival, Arrival::Direct(_)) {
             return None;
         }
-        let id = front::header(headers, "mcp-session-id")?;
+        let id = front::header(headers, front::SESSION_ID)?;
         let sealer = &self.shared.sealer;
         let session = self.sessions.check(sealer, id, &visit.principal_id, &visit.scope).ok()?;
         (session.node != cluster.id()).then_some(session.node)

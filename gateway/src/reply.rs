@@ -22,6 +22,8 @@ pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// The body of an answer.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
+    /// In one part; `None` once it was given out.
+    One(Option<Bytes>),
     Whole(VecDeque<Bytes>),
     Stream(EventStream),
 }
@@ -61,6 +63,7 @@ impl Body for ReplyBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
+            ReplyBody::One(part) => Poll::Ready(part.take().map(|part| Ok(Frame::data(part)))),
             ReplyBody::Whole(parts) => {
                 Poll::Ready(parts.pop_front().map(|part| Ok(Frame::data(part))))
             }
@@ -71,11 +74,18 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, ReplyBody::Whole(parts) if parts.is_empty())
+        match self {
+            ReplyBody::One(part) => part.is_none(),
+            ReplyBody::Whole(parts) => parts.is_empty(),
+            ReplyBody::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
+            ReplyBody::One(part) => {
+                SizeHint::with_exact(part.as_ref().map_or(0, |part| part.len() as u64))
+            }
             ReplyBody::Whole(parts) => {
                 SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum())
             }
@@ -90,20 +100,25 @@ pub(crate) type Reply = Response<ReplyBody>;
 /// Parts this small are put together: one write costs less than several.
 const SMALL_BYTES: usize = 16 * 1024;
 
-fn whole(parts: impl IntoIterator<Item = Bytes>) -> ReplyBody {
-    let parts: VecDeque<Bytes> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let total: usize = parts.iter().map(Bytes::len).sum();
-    if parts.len() > 1 && total <= SMALL_BYTES {
-        let mut one = Vec::with_capacity(total);
-        parts.iter().for_each(|part| one.extend_from_slice(part));
-        return ReplyBody::Whole(VecDeque::from([one.into()]));
+fn whole(parts: &[Bytes]) -> ReplyBody {
+    match (parts, parts.iter().map(Bytes::len).sum()) {
+        (_, 0) => ReplyBody::One(None),
+        ([one], _) => ReplyBody::One(Some(one.clone())),
+        (parts, total) if total <= SMALL_BYTES => {
+            let mut one = Vec::with_capacity(total);
+            parts.iter().for_each(|part| one.extend_from_slice(part));
+            ReplyBody::One(Some(one.into()))
+        }
+        (parts, _) => {
+            ReplyBody::Whole(parts.iter().filter(|part| !part.is_empty()).cloned().collect())
+        }
     }
-    ReplyBody::Whole(parts)
 }
 
 /// The bytes of an answer that is no stream.
 pub(crate) fn whole_body(reply: Reply) -> Bytes {
     match reply.into_body() {
+        ReplyBody::One(part) => part.unwrap_or_default(),
         ReplyBody::Whole(parts) => parts.into_iter().flatten().collect(),
         ReplyBody::Stream(_) => Bytes::new(),
     }
@@ -111,14 +126,14 @@ pub(crate) fn whole_body(reply: Reply) -> Bytes {
 
 /// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Reply {
-    let mut reply = Response::new(ReplyBody::Whole(VecDeque::new()));
+    let mut reply = Response::new(ReplyBody::One(None));
     *reply.status_mut() = status;
     reply
 }
 
 /// One JSON document.
-pub(crate) fn json(status: StatusCode, parts: impl IntoIterator<Item = Bytes>) -> Reply {
-    let mut reply = Response::new(whole(parts));
+pub(crate) fn json(status: StatusCode, parts: impl AsRef<[Bytes]>) -> Reply {
+    let mut reply = Response::new(whole(parts.as_ref()));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
@@ -128,7 +143,7 @@ pub(crate) fn json(status: StatusCode, parts: impl IntoIterator<Item = Bytes>) -
 
 /// A sentence for a person who looks at the raw answer.
 pub(crate) fn text(status: StatusCode, sentence: String) -> Reply {
-    let mut reply = Response::new(whole([Bytes::from(sentence)]));
+    let mut reply = Response::new(whole(&[Bytes::from(sentence)]));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply
@@ -203,13 +218,12 @@ mod tests {
 
     #[test]
     fn small_parts_are_one_and_the_length_is_known() {
-        let ReplyBody::Whole(parts) = whole([Bytes::from("a"), Bytes::new(), Bytes::from("b")])
-        else {
-            panic!("not whole")
-        };
-        assert_eq!(parts, [Bytes::from("ab")]);
+        let small = whole(&[Bytes::from("a"), Bytes::new(), Bytes::from("b")]);
+        assert_eq!(small.size_hint().exact(), Some(2));
+        assert!(matches!(small, ReplyBody::One(Some(one)) if one == "ab"));
+        assert!(whole(&[Bytes::new()]).is_end_stream());
         let large = Bytes::from(vec![b'x'; SMALL_BYTES]);
-        let body = whole([large.clone(), Bytes::from("b")]);
+        let body = whole(&[large.clone(), Bytes::from("b")]);
         assert_eq!(body.size_hint().exact(), Some(SMALL_BYTES as u64 + 1));
         assert!(matches!(body, ReplyBody::Whole(parts) if parts.len() == 2));
     }

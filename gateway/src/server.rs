@@ -10,7 +10,7 @@ use crate::link::Link;
 use crate::metrics::ServerNumbers;
 use crate::pending::Listener;
 use crate::resources::Shared;
-use crate::sessions::{PrincipalId, principal_id};
+use crate::sessions::PrincipalId;
 use crate::vouching::{StartCheck, Vouching};
 use engine::confinement::Confiner;
 use engine::credentials::{Broker, CallerKey, SecretReader, Unavailable};
@@ -24,10 +24,12 @@ use engine::sentinel::Sentinel;
 use engine::server::driver::{Driver, Wake};
 use engine::server::{Server, ServerParts, ViewError};
 use engine::situation::Situation;
+use foldhash::HashMap;
 use gate::server::ServerId;
 use opening::SharedChild;
+use policy::Caller;
 use settings::gateway::{GatewaySettings, Reach, ServerSettings};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -396,7 +398,7 @@ impl GatewayServer {
         let links = lock(&self.links);
         let caller = |cell: &LinkCell| cell.get()?.principal.caller.clone();
         let callers = links.values().filter_map(caller);
-        callers.map(|caller| principal_id(caller.identity())).collect()
+        callers.map(|caller| caller.principal()).collect()
     }
 
     /// Ends the links of callers that were revoked since they were opened, and all of them if the server was. What a caller
@@ -442,8 +444,9 @@ impl GatewayServer {
         }
     }
 
-    /// Ends links that nothing was asked on for long, and forgets those whose server is gone.
-    pub(crate) fn sweep(&self) {
+    /// Ends links that nothing was asked on for long, or whose callers can ask nothing any more, and forgets those whose
+    /// server is gone.
+    pub(crate) fn sweep(&self, has_left: impl Fn(&Caller) -> bool) {
         let patience = match &self.settings.reach {
             Reach::Command(command) => Duration::from_secs(command.idle_seconds),
             Reach::Url(_) => REMOTE_IDLE,
@@ -451,7 +454,8 @@ impl GatewayServer {
         let mut ended = Vec::new();
         lock(&self.links).retain(|_, cell| {
             let Some(ready) = cell.get() else { return Arc::strong_count(cell) > 1 };
-            let is_idle = ready.link.idle().is_some_and(|idle| idle > patience);
+            let has_left = || ready.principal.caller.as_ref().is_some_and(&has_left);
+            let is_idle = ready.link.idle().is_some_and(|idle| idle > patience || has_left());
             if is_idle || ready.link.is_closed() {
                 ended.push(ready.link.clone());
             }
@@ -459,6 +463,9 @@ impl GatewayServer {
         });
         for link in ended {
             self.runtime.spawn(async move { link.end().await });
+        }
+        if let Some(remote) = self.remote.get() {
+            remote.close_idle();
         }
     }
 

@@ -9,7 +9,7 @@ use policy::Caller;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::NodeId;
 use tokio::sync::mpsc;
@@ -29,15 +29,6 @@ const MAX_STREAMS_PER_CALLER: usize = 32;
 
 /// A principal, whatever its attributes are at the moment.
 pub(crate) type PrincipalId = [u8; 32];
-
-pub(crate) fn principal_id(identity: &policy::Identity) -> PrincipalId {
-    let mut hash = Sha256::new();
-    for part in [&identity.issuer, &identity.subject] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash.finalize().into()
-}
 
 /// What a session's id says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -351,15 +342,17 @@ fn notification(method: &str, subscription: Option<&[u8]>) -> String {
 }
 
 fn scope_hash(scope: &Scope) -> [u8; 8] {
-    let text = match scope {
-        Scope::All => "all".to_owned(),
-        Scope::Server(id) => format!("server {id}"),
-        Scope::Set(id) => format!("set {id}"),
-    };
+    static ALL: LazyLock<[u8; 8]> = LazyLock::new(|| short_hash("all"));
+    match scope {
+        Scope::All => *ALL,
+        Scope::Server(id) => short_hash(&format!("server {id}")),
+        Scope::Set(id) => short_hash(&format!("set {id}")),
+    }
+}
+
+fn short_hash(text: &str) -> [u8; 8] {
     let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-    let mut short = [0; 8];
-    short.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
-    short
+    hash.first_chunk().copied().unwrap_or_default()
 }
 
 fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {

@@ -26,7 +26,9 @@ impl Node {
         self.shared.share_rates(self.stopping())?;
         self.start_rechecks();
         self.every(SWEEP, |node| async move {
-            node.catalog().servers.values().for_each(|known| known.server.sweep());
+            let (who, now) = (node.authenticator(), now());
+            let has_left = |caller: &policy::Caller| who.has_left(caller, now);
+            node.catalog().servers.values().for_each(|known| known.server.sweep(has_left));
         });
         if self.tls.is_some() {
             self.every(TLS_LOOK, |node| async move {

@@ -50,13 +50,15 @@ pub(crate) fn proof_word(proof: IdentityProof) -> &'static str {
 pub struct Caller {
     identity: Arc<Identity>,
     key: IdentityKey,
+    principal: [u8; 32],
 }
 
 impl Caller {
     pub fn new(identity: impl Into<Arc<Identity>>) -> Caller {
         let identity = identity.into();
         let key = IdentityKey::of(&identity);
-        Caller { identity, key }
+        let principal = principal_hash(&identity);
+        Caller { identity, key, principal }
     }
 
     pub fn identity(&self) -> &Identity {
@@ -66,6 +68,20 @@ impl Caller {
     pub fn key(&self) -> IdentityKey {
         self.key
     }
+
+    /// A hash over issuer and subject: the principal, whatever its attributes are at the moment.
+    pub fn principal(&self) -> [u8; 32] {
+        self.principal
+    }
+}
+
+fn principal_hash(identity: &Identity) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in [&identity.issuer, &identity.subject] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize().into()
 }
 
 #[cfg(test)]
@@ -111,5 +127,15 @@ mod tests {
         keys.dedup();
         assert_eq!(keys.len(), changes.len() + 1);
         assert_eq!(IdentityKey::of(&identity()), Caller::new(identity()).key());
+    }
+
+    #[test]
+    fn a_principal_is_its_issuer_and_its_subject() {
+        let principal = |issuer: &str, subject: &str, mfa| {
+            let (issuer, subject) = (issuer.to_owned(), subject.to_owned());
+            Caller::new(Identity { issuer, subject, mfa, ..identity() }).principal()
+        };
+        assert_eq!(principal("a", "bc", false), principal("a", "bc", true));
+        assert_ne!(principal("a", "bc", false), principal("ab", "c", false));
     }
 }

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 impl Node {
     /// Whether a request is for this gateway at all: a page of another site may have sent it.
-    pub(super) fn check_names(&self, parts: &Parts, door: &Door) -> Result<(), Box<Reply>> {
-        let checked = match door {
+    pub(super) fn check_names(&self, parts: &Parts, peer: &Peer) -> Result<(), Box<Reply>> {
+        let checked = match &peer.door {
             Door::Main => self.names.load().check(&parts.uri, &parts.headers),
             Door::Admin(names) => {
                 let front = &self.shared.settings().front;
@@ -31,7 +31,12 @@ impl Node {
             Door::Metrics => Ok(()),
         };
         checked.map_err(|not_ours| {
-            self.strangers.note(self, self.source(parts), "not_ours", &not_ours.to_string());
+            self.strangers.note(
+                self,
+                self.source(parts, Some(peer)),
+                "not_ours",
+                &not_ours.to_string(),
+            );
             Box::new(reply::text(StatusCode::FORBIDDEN, not_ours.to_string()))
         })
     }
@@ -39,10 +44,10 @@ impl Node {
     pub(crate) async fn identify(
         &self,
         parts: &Parts,
+        peer: Option<&Peer>,
         resource: Resource<'_>,
     ) -> Result<Identified, Box<Reply>> {
         let now = now();
-        let peer = parts.extensions.get::<Arc<Peer>>();
         let certificate = peer.and_then(|peer| peer.certificate.as_ref()).map(VerifiedCertificate);
         let found =
             self.authenticator().authenticate(&parts.headers, certificate, resource, now).await;
@@ -52,13 +57,13 @@ impl Node {
                     found.expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
                 Ok(Identified { found, expires_in: left.map(Duration::from_millis) })
             }
-            Err(refused) => Err(Box::new(self.refuse_stranger(self.source(parts), &refused))),
+            Err(refused) => Err(Box::new(self.refuse_stranger(self.source(parts, peer), &refused))),
         }
     }
 
     /// Where a request came from. A proxy that ends TLS says it, in the last place of `X-Forwarded-For`, which is its own.
-    pub(crate) fn source(&self, parts: &Parts) -> Option<IpAddr> {
-        let peer = parts.extensions.get::<Arc<Peer>>().map(|peer| peer.address);
+    pub(crate) fn source(&self, parts: &Parts, peer: Option<&Peer>) -> Option<IpAddr> {
+        let peer = peer.map(|peer| peer.address);
         match &self.shared.settings().front.transport {
             Transport::TerminatedBy(_) => {
                 let told = parts.headers.get_all("x-forwarded-for").iter().next_back();

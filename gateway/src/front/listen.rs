@@ -14,6 +14,7 @@ use hyper_util::server::conn::auto::Builder;
 use settings::gateway::Transport;
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,9 +23,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-/// How long the headers of a request may take to arrive.
-const HEADER_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a connection may be open on which nothing is asked, from its first byte on.
+/// How long a connection may be open on which nothing is asked, from its first byte on. A request whose headers have not
+/// all arrived asks nothing yet.
 const QUIET_PATIENCE: Duration = Duration::from_secs(30);
 /// How long such a connection may take to end.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ const MAX_HANDSHAKES: usize = 512;
 /// The most requests at once on one connection of HTTP/2.
 const MAX_STREAMS: u32 = 256;
 
-/// The other end of a connection. Every request carries it as an extension.
+/// The other end of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
@@ -156,10 +156,7 @@ where
 {
     let stop = node.stopping();
     let (node, peer) = (node.clone(), Arc::new(peer));
-    let respond = move |mut request: http::Request<Incoming>| {
-        request.extensions_mut().insert(peer.clone());
-        node.clone().respond(request)
-    };
+    let respond = move |request| node.clone().respond(peer.clone(), request);
     serve_http(stream, respond, stop, QUIET_PATIENCE).await;
 }
 
@@ -184,25 +181,30 @@ async fn serve_http<S, A>(
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_PATIENCE)
-        .max_buf_size(MAX_HEADER_BYTES)
-        .half_close(false);
+    // hyper's own limit for headers would set and clear a timer for every request.
+    builder.http1().header_read_timeout(None).max_buf_size(MAX_HEADER_BYTES).half_close(false);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let mut connection = Eager::new(connection);
-    loop {
-        tokio::select! {
-            _ = &mut connection => return,
-            _ = stop.changed() => connection.inner().as_mut().graceful_shutdown(),
-            () = quiet.lasts(patience) => {
-                connection.inner().as_mut().graceful_shutdown();
-                let _ = tokio::time::timeout(GOODBYE_PATIENCE, connection).await;
-                return;
-            }
+    let stopped = pin!(stop.changed());
+    let ended = pin!(quiet.lasts(patience));
+    let (mut stopped, mut ended) = (Eager::new(stopped), Eager::new(ended));
+    tokio::select! {
+        biased;
+        _ = &mut connection => return,
+        () = &mut ended => {
+            connection.inner().as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(GOODBYE_PATIENCE, connection).await;
+            return;
+        }
+        _ = &mut stopped => connection.inner().as_mut().graceful_shutdown(),
+    }
+    // What is in flight is answered, for as long as something is.
+    tokio::select! {
+        _ = &mut connection => {}
+        () = ended => {
+            let _ = tokio::time::timeout(GOODBYE_PATIENCE, connection).await;
         }
     }
 }

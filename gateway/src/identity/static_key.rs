@@ -5,8 +5,10 @@ use arc_swap::ArcSwap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::time::Timestamp;
+use foldhash::HashMap;
 use policy::{ActorType, Caller, Identity, IdentityProof};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ApiKey, ApiKeyHash, ApiKeyId, Day, Store, StoreError};
 
@@ -73,6 +75,8 @@ pub enum KeyFault {
 #[derive(Debug, Default)]
 pub(super) struct KeyRing {
     known: ArcSwap<HashMap<ApiKeyHashKey, KnownKey>>,
+    /// Until when each subject has a key that was not revoked; `None` if one of its keys has no end.
+    subjects: ArcSwap<HashMap<String, Option<Timestamp>>>,
     used: Mutex<HashSet<(ApiKeyId, i64)>>,
 }
 
@@ -85,7 +89,8 @@ struct KnownKey {
     is_revoked: bool,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
-    last_used: Option<Day>,
+    /// The last day that is written, or waits to be.
+    last_used: AtomicI64,
     caller: Caller,
 }
 
@@ -100,11 +105,18 @@ impl KeyRing {
     }
 
     fn take_over(&self, keys: Result<Vec<ApiKey>, StoreError>) -> Result<(), StoreError> {
-        let known = match &keys {
+        let known: HashMap<ApiKeyHashKey, KnownKey> = match &keys {
             Ok(keys) => keys.iter().map(|key| (key.key.hash.0, KnownKey::new(key))).collect(),
             Err(error) if error.is_unreachable() => return keys.map(drop),
-            Err(_) => HashMap::new(),
+            Err(_) => HashMap::default(),
         };
+        let mut subjects: HashMap<String, Option<Timestamp>> = HashMap::default();
+        for key in known.values().filter(|key| !key.is_revoked) {
+            let subject = key.caller.identity().subject.clone();
+            let until = subjects.entry(subject).or_insert(key.expires_at);
+            *until = until.zip(key.expires_at).map(|(one, other)| one.max(other));
+        }
+        self.subjects.store(Arc::new(subjects));
         self.known.store(Arc::new(known));
         keys.map(drop)
     }
@@ -136,6 +148,12 @@ impl KeyRing {
         Some(self.known.load().get(&hash.0)?.id.as_str().to_owned())
     }
 
+    /// Whether a subject has a key that counts.
+    pub(super) fn has_any_of(&self, subject: &str, now: Timestamp) -> bool {
+        let until = self.subjects.load().get(subject).copied();
+        until.is_some_and(|until| until.is_none_or(|until| now < until))
+    }
+
     /// Whether there is such a key that was not revoked.
     pub(super) fn has(&self, hash: CredentialHash) -> bool {
         self.known.load().get(&hash.0).is_some_and(|key| !key.is_revoked)
@@ -151,12 +169,13 @@ impl KeyRing {
     }
 
     fn note_use(&self, key: &KnownKey, day: i64) {
-        if key.last_used.is_some_and(|noted| noted.0 >= day) {
+        if key.last_used.load(Ordering::Relaxed) >= day {
             return;
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if used.len() < MAX_WAITING_USES {
             used.insert((key.id.clone(), day));
+            key.last_used.fetch_max(day, Ordering::Relaxed);
         }
     }
 
@@ -197,7 +216,7 @@ impl KnownKey {
             is_revoked: revoked.is_some(),
             created_at: created.at,
             expires_at: key.expires_at,
-            last_used: *last_used,
+            last_used: AtomicI64::new(last_used.map_or(i64::MIN, |day| day.0)),
             caller: Caller::new(identity),
         }
     }
@@ -207,6 +226,37 @@ impl KnownKey {
 mod tests {
     use super::*;
     use store::{ActorType as KeyActor, NewApiKey, Signed};
+
+    #[test]
+    fn a_subject_has_left_once_its_last_key_is_revoked_or_over() {
+        let (ring, now) = (KeyRing::default(), Timestamp(1_800_000_000_000));
+        let key = |id: &str, expires_at: Option<i64>, is_revoked: bool| ApiKey {
+            key: NewApiKey {
+                id: id.parse().unwrap(),
+                hash: StaticKey::generate(false).unwrap().hash(),
+                sub: "ada".to_owned(),
+                actor_type: KeyActor::Agent,
+                org: None,
+                groups: Vec::new(),
+                clearance: None,
+                admin: false,
+                expires_at: expires_at.map(Timestamp),
+            },
+            created: Signed { by: "bob".to_owned(), at: now },
+            revoked: is_revoked.then(|| Signed { by: "bob".to_owned(), at: now }),
+            last_used: None,
+        };
+        let has_any = |keys: Vec<ApiKey>| {
+            ring.take_over(Ok(keys)).unwrap();
+            ring.has_any_of("ada", now)
+        };
+        let later = Some(now.0 + 1);
+        assert!(!has_any(Vec::new()));
+        assert!(has_any(vec![key("k1", None, true), key("k2", later, false)]));
+        assert!(has_any(vec![key("k1", None, false), key("k2", Some(now.0), false)]));
+        assert!(has_any(vec![key("k1", later, false), key("k2", Some(now.0), false)]));
+        assert!(!has_any(vec![key("k1", None, true), key("k2", Some(now.0), false)]));
+    }
 
     #[test]
     fn keys_count_while_the_store_does_not_answer_and_not_after_another_program_changed_it() {

@@ -7,10 +7,11 @@ use super::subscribe::KEEP_ALIVE_PAUSE;
 use super::tasks::{NOT_THE_TASK, TaskPart, made_task};
 use super::{Visit, with_result_type};
 use crate::asking::AskedFor;
+use crate::flight::InFlight;
 use crate::frame::{self, Edits, member};
 use crate::greeting::Era;
 use crate::link::{Given, Link, LinkRequest};
-use crate::node::{InFlight, Node};
+use crate::node::Node;
 use crate::pending::Answer;
 use crate::reply::{self, Reply};
 use crate::request_state::{self, StateBinding};
@@ -35,7 +36,6 @@ pub(super) struct Showing {
 struct Streamed {
     node: Arc<Node>,
     visit: Box<Visit>,
-    id: Vec<u8>,
     request: LinkRequest,
     showing: Showing,
     rounds: Option<Rounds>,
@@ -60,7 +60,7 @@ impl Node {
     pub(super) async fn carry(
         self: &Arc<Self>,
         visit: Box<Visit>,
-        id: Vec<u8>,
+        id: &[u8],
         mut request: LinkRequest,
         showing: Showing,
         rounds: Option<Rounds>,
@@ -68,7 +68,7 @@ impl Node {
         // Where neither end is of the stateless era, no answer asks for anything.
         let may_ask = showing.binding.is_some() || rounds.is_some();
         let asks_in_stream = rounds.is_some() && visit.session.is_some();
-        let in_flight = self.in_flight(&visit, &id);
+        let in_flight = self.in_flight(&visit, id);
         let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
         let over = sleep(limit);
         tokio::pin!(over);
@@ -77,18 +77,18 @@ impl Node {
                 given = request.next() => given,
                 () = &mut over => {
                     request.cancel();
-                    return timed_out(&id);
+                    return timed_out(id);
                 }
                 () = in_flight.cancelled() => {
                     request.cancel();
-                    return cancelled(&id);
+                    return cancelled(id);
                 }
             };
             match given {
                 Given::Answer(answer)
                     if may_ask && asks_unoffered(request.link(), answer.bytes()) =>
                 {
-                    let refusal = frame::error(&id, -32603, UNOFFERED);
+                    let refusal = frame::error(id, -32603, UNOFFERED);
                     return reply::json(StatusCode::OK, [refusal.into()]);
                 }
                 Given::Answer(answer)
@@ -98,7 +98,7 @@ impl Node {
                 }
                 Given::Answer(answer) => {
                     let status = status_of(&answer, visit.era);
-                    let shown = self.shown(&visit, request.link(), &answer, &id, &showing);
+                    let shown = self.shown(&visit, request.link(), &answer, id, &showing);
                     return reply::json(status, shown);
                 }
                 Given::Message(message) if visit.hears(&message) => {
@@ -108,7 +108,7 @@ impl Node {
                     let replay = self.replay_of(&visit, retry).filter(|_| rounds.is_none());
                     if let Some(replay) = replay {
                         let deadline = over.deadline();
-                        let carried = Carried { visit, id, request, showing, in_flight, deadline };
+                        let carried = Carried { visit, request, showing, in_flight, deadline };
                         return self.carry_resumable(carried, &replay);
                     }
                 }
@@ -122,7 +122,7 @@ impl Node {
         let (sender, receiver) = mpsc::channel(16);
         let node = self.clone();
         let streamed =
-            Streamed { node, visit, id, request, showing, rounds, in_flight, may_ask, sender };
+            Streamed { node, visit, request, showing, rounds, in_flight, may_ask, sender };
         tokio::spawn(streamed.run(first, over.deadline()));
         reply::events(receiver)
     }
@@ -192,7 +192,7 @@ impl Streamed {
                     () = self.in_flight.cancelled() => return self.request.cancel(),
                     () = &mut over => {
                         self.request.cancel();
-                        let late = frame::error(&self.id, -32011, TOOK_TOO_LONG);
+                        let late = frame::error(self.in_flight.id(), -32011, TOOK_TOO_LONG);
                         let _ = self.sender.try_send(reply::event(&[&late]));
                         return;
                     }
@@ -236,7 +236,8 @@ impl Streamed {
 
     /// Takes an answer. One that asks the client for something is not the last.
     async fn answered(&mut self, answer: &Answer, over: Pin<&mut Sleep>) -> Streaming {
-        let Streamed { node, visit, id, request, showing, rounds, in_flight, sender, .. } = self;
+        let Streamed { node, visit, request, showing, rounds, in_flight, sender, .. } = self;
+        let id = in_flight.id();
         let asks = self.may_ask && input_required(answer.bytes()).is_some();
         if asks && asks_unoffered(request.link(), answer.bytes()) {
             return Streaming::Ends(reply::event(&[&frame::error(id, -32603, UNOFFERED)]));

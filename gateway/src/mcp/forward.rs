@@ -122,7 +122,7 @@ impl Node {
         let onward = Onward { asked, known, name, unlinked: &unlinked, wants_task };
         match self.dispatch(&visit, onward).await {
             Ok((request, showing, rounds)) => {
-                self.carry(visit, asked.id.into(), request, showing, rounds).await
+                self.carry(visit, asked.id, request, showing, rounds).await
             }
             Err(answer) => *answer,
         }

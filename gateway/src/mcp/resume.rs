@@ -5,10 +5,11 @@ use super::subscribe::KEEP_ALIVE_PAUSE;
 use super::{INVALID_REQUEST, Visit, fault};
 use crate::asking::AskedFor;
 use crate::catalog::Scope;
+use crate::flight::InFlight;
 use crate::frame;
 use crate::greeting::{Era, NEWEST_WITH_SESSIONS};
 use crate::link::{Given, LinkRequest};
-use crate::node::{InFlight, Node};
+use crate::node::Node;
 use crate::replay::{Owner, Replay};
 use crate::reply::{self, Reply};
 use bytes::Bytes;
@@ -22,7 +23,6 @@ use tokio::time::Instant;
 /// A call on its way, and who waits for it.
 pub(super) struct Carried {
     pub(super) visit: Box<Visit>,
-    pub(super) id: Vec<u8>,
     pub(super) request: LinkRequest,
     pub(super) showing: Showing,
     pub(super) in_flight: InFlight,
@@ -56,7 +56,7 @@ impl Node {
     }
 
     async fn fill(self: Arc<Self>, carried: Carried, replay: Arc<Replay>) {
-        let Carried { visit, id, mut request, showing, in_flight, deadline } = carried;
+        let Carried { visit, mut request, showing, in_flight, deadline } = carried;
         let session = visit.session.as_ref().map(|session| session.number);
         let mut asked_for = AskedFor::new(self.clone(), session);
         let over = tokio::time::sleep_until(deadline);
@@ -70,7 +70,7 @@ impl Node {
                 }
                 () = &mut over => {
                     request.cancel();
-                    replay.push(frame::error(&id, ReasonCode::Timeout.code(), TOOK_TOO_LONG).into());
+                    replay.push(frame::error(in_flight.id(), ReasonCode::Timeout.code(), TOOK_TOO_LONG).into());
                     break;
                 }
             };
@@ -84,7 +84,8 @@ impl Node {
                 Given::Resumable { .. } => {}
                 Given::Paused => replay.pause(),
                 Given::Answer(answer) => {
-                    let parts = self.shown(&visit, request.link(), &answer, &id, &showing);
+                    let parts =
+                        self.shown(&visit, request.link(), &answer, in_flight.id(), &showing);
                     replay.push(parts.into_iter().flatten().collect::<Bytes>());
                     break;
                 }

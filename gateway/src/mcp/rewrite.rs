@@ -29,14 +29,14 @@ pub(super) fn rewritten(
     token: Option<&[u8]>,
     (to, capabilities): (Era, &[u8]),
 ) -> Vec<u8> {
-    let mut edits = Edits::of(asked.envelope.raw);
     let number = number.to_string();
-    edits.replace(asked.id, number.clone());
+    let mut edits = Edits::of(asked.envelope.raw);
+    edits.replace_by(asked.id, number.as_bytes());
     if let Some(token) = token {
-        edits.replace(token, number);
+        edits.replace_by(token, number.as_bytes());
     }
-    if let Some((given, own)) = related {
-        edits.replace(given, quoted(&own));
+    if let Some((given, own)) = &related {
+        edits.replace(given, quoted(own));
     }
     let params = asked.params().map(|params| params.raw);
     if let (Some(given), Some(state)) =

@@ -149,7 +149,7 @@ impl Node {
         });
         request.take_slot(Some(slot));
         let showing = Showing { task: TaskPart::About(name), ..Showing::default() };
-        self.carry(visit, asked.id.into(), request, showing, None).await
+        self.carry(visit, asked.id, request, showing, None).await
     }
 
     /// Refuses a request about tasks where the path has none, or where the client did not say that it knows them.

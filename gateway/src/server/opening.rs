@@ -5,7 +5,6 @@ use crate::child::{Child, ChildGuard, ChildInput, Said};
 use crate::greeting::{Era, Greeted, greet};
 use crate::link::{Link, LinkParts, Way};
 use crate::pending::{Listener, Pending, Whose, messages, whose};
-use crate::sessions::principal_id;
 use engine::credentials::{Inbound, Unavailable};
 use engine::judge::Instance as EngineInstance;
 use engine::principal::Principal;
@@ -247,7 +246,7 @@ impl GatewayServer {
         if let Some(confiner) = &self.confiner {
             // What one caller's process keeps, no other caller's may read.
             let caller = principal.caller.as_ref();
-            let who = caller.map(|caller| hex::encode(principal_id(caller.identity())));
+            let who = caller.map(|caller| hex::encode(caller.principal()));
             let own = confiner.for_instance(&who.unwrap_or_default());
             let (recorder, server) = (self.recorder.clone(), self.settings.id.clone());
             let (of, session) = (principal.clone(), key.session);

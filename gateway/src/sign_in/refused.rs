@@ -2,6 +2,7 @@
 
 use super::provider::ProviderError;
 use super::{Asked, SignInRoute, page};
+use crate::front::Peer;
 use crate::identity::NotAPerson;
 use crate::reply::{self, Reply};
 use crate::sealed::SealError;
@@ -10,6 +11,7 @@ use http::StatusCode;
 use oauth::SignInError;
 use serde_json::json;
 use settings::gateway::BadRedirectUri;
+use std::sync::Arc;
 use store::StoreError;
 
 /// The event that tells of a refused sign-in.
@@ -272,7 +274,8 @@ impl Asked<'_> {
     }
 
     pub(super) fn note_refused(&self, refusal: &SignInRefusal) {
-        let source = self.node.source(self.parts);
+        let peer = self.parts.extensions.get::<Arc<Peer>>();
+        let source = self.node.source(self.parts, peer.map(AsRef::as_ref));
         let (code, fault) = (refusal.code(), refusal.to_string());
         if matches!(code, "oauth_internal" | "oauth_provider" | "sign_in_upstream") {
             self.node.remark(&format!("a sign-in failed: {fault}"));
