@@ -4,6 +4,7 @@
 
 pub mod official;
 pub mod package;
+pub mod release_order;
 pub mod run;
 pub mod target;
 pub mod visit;
@@ -78,7 +79,9 @@ impl NotListed {
     pub const fn sentence(self) -> &'static str {
         match self {
             NotListed::Unstable => "two listings in a row differed, so neither is recorded",
-            NotListed::Silent => "the package was installed, and its program answered no list",
+            NotListed::Silent => {
+                "the package was installed, but its program did not answer in time"
+            }
             NotListed::Unreadable => "a list could be read in more than one way",
             NotListed::NotInstalled => {
                 "the package could not be installed without running its code"

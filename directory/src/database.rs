@@ -188,6 +188,23 @@ impl Database {
         observations.map(|it| self.sound(it, "an observation cannot be read")).collect()
     }
 
+    /// Whether an earlier observation of the same server is not in the log yet.
+    pub fn has_unrecorded_before(&self, seen: &Observation) -> Result<bool> {
+        let found = self
+            .connection
+            .query_row(
+                "SELECT 1 FROM observations WHERE server = ?1 AND is_recorded = 0 AND at < ?2 AND release <> ?3",
+                params![
+                    seen.server.as_str(),
+                    seen.at.0,
+                    seen.release.as_deref().unwrap_or_default()
+                ],
+                |_| Ok(()),
+            )
+            .optional();
+        found.map(|found| found.is_some()).map_err(self.fault())
+    }
+
     pub fn due(&self, server: &SubjectId) -> Result<Option<Due>> {
         let found = self
             .connection

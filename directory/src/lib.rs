@@ -17,7 +17,6 @@ pub mod log;
 pub mod mirror;
 pub mod model;
 pub mod record;
-mod screening;
 pub mod secret_file;
 pub mod serve;
 pub mod subject;

@@ -200,8 +200,13 @@ impl Server {
     }
 }
 
-/// Whether one of the kinds of a change breaks calls that were made before it.
+/// Whether a change breaks calls that were made before it. A kind can be found in a weaker class than its own (a new
+/// version in a server's identity), so the class of the item counts too.
 pub fn is_breaking(item: &DriftItem) -> bool {
+    let weaker = ChangeClass::ALL.iter().take_while(|class| **class != ChangeClass::Breaking);
+    if weaker.map(|class| class.as_str()).any(|class| class == item.class) {
+        return false;
+    }
     let breaks = |kind: &&ChangeKind| kind.class() == ChangeClass::Breaking;
     ChangeKind::ALL
         .iter()
@@ -368,6 +373,8 @@ impl Model {
                 tools: said.facts.tools,
                 published_at: said.facts.published_at,
             });
+            // Only the first part has the dimensions of the whole server.
+            server.dimensions.clone_from(&said.dimensions);
         }
         (server.at, server.expires_at) = (at, said.expires_at);
         server.evidence_grade = grade.clone();
@@ -375,7 +382,6 @@ impl Model {
         (server.outcome, server.facts) = (said.outcome, said.facts.clone());
         server.status.clone_from(&said.status);
         server.directive.clone_from(&said.directive);
-        server.dimensions.clone_from(&said.dimensions);
         server.surface.clone_from(&said.hashes.surface);
         server.manifest.clone_from(&said.hashes.manifest);
         server.methodology.clone_from(&said.hashes.methodology);

@@ -2,15 +2,14 @@
 //!
 //! Pure: the model, the observation and the contract seen before come in, entries and the contracts that they name come out.
 
-use crate::crawl::{Manifest, NotListed, Observation, Outcome};
+use crate::crawl::{Manifest, NotListed, Observation, Outcome, release_order};
 use crate::entry::{
     BadEntry, DriftHashes, DriftItem, DriftStatement, ENTRY_VERSION, Entry, Moment, ServerFacts,
     Statement, Subject, ToolItem, VerdictHashes, VerdictStatement, VisitOutcome, canonical_of,
     entry_hash, item_hash,
 };
 use crate::log::MAX_ENTRY_BYTES;
-use crate::model::{Model, Server};
-use crate::screening;
+use crate::model::{MAX_ENTRIES_A_DAY, Model, Server};
 use contract::change::ChangeClass;
 use contract::diff::{EntryDiff, diff_surfaces};
 use contract::hash::sha256_hex;
@@ -20,6 +19,7 @@ use screen::dimension::DimensionResult;
 use screen::finding::{Finding, Severity};
 use screen::grade::Grade;
 use screen::quality::Documentation;
+use screen::reading::{self, Context};
 use screen::state::State;
 use screen::verdict::{EntryVerdict, Screening};
 
@@ -49,8 +49,17 @@ pub enum RecordError {
     Entry(#[from] BadEntry),
     #[error("the visit needs {needed} entries, and {left} are left for this server today")]
     TooMany { needed: usize, left: usize },
+    #[error("an earlier visit to this server waits to be recorded")]
+    EarlierWaits,
     #[error("the log has no methodology yet")]
     NoMethodology,
+}
+
+impl RecordError {
+    /// Whether the visit can be recorded on another day.
+    pub const fn is_for_another_day(&self) -> bool {
+        matches!(self, RecordError::TooMany { .. } | RecordError::EarlierWaits)
+    }
 }
 
 /// A name as it stands in the log.
@@ -62,7 +71,25 @@ pub fn log_name(name: &str) -> String {
 }
 
 /// The entries of a visit; none where nothing changed and what is on file is good for longer.
+///
+/// A contract that never fits the entries of one day is recorded as too large: otherwise the server would wait for ever, and
+/// with it a crawl that stops at what it cannot record.
 pub fn record(
+    model: &Model,
+    seen: &Observation,
+    before: Option<&Surface>,
+    now: Timestamp,
+) -> Result<Recording, RecordError> {
+    match entries_of(model, seen, before, now) {
+        Err(RecordError::Entry(BadEntry::TooLong)) => {}
+        Err(RecordError::TooMany { needed, .. }) if needed > MAX_ENTRIES_A_DAY => {}
+        recorded => return recorded,
+    }
+    let outcome = Outcome::NotListed(NotListed::TooLarge);
+    entries_of(model, &Observation { outcome, ..seen.clone() }, None, now)
+}
+
+fn entries_of(
     model: &Model,
     seen: &Observation,
     before: Option<&Surface>,
@@ -70,14 +97,15 @@ pub fn record(
 ) -> Result<Recording, RecordError> {
     let methodology = model.methodology().ok_or(RecordError::NoMethodology)?.to_owned();
     let known = model.servers.get(&seen.server);
-    if known.is_some_and(|known| is_past(known, &seen.manifest)) {
+    if known.is_some_and(|known| is_past(known, seen)) {
         return Ok(Recording::default());
     }
     let now = model.last_at().map_or(now, |last| last.0.max(now));
     // Entries have whole seconds.
     let now = Timestamp(now.0.div_euclid(1_000) * 1_000);
     let (outcome, surface) = contract_of(&seen.outcome);
-    let screening = surface.as_ref().map(|surface| screening::read(surface, GRADE, now));
+    let context = context_of(seen, now);
+    let screening = surface.as_ref().map(|surface| reading::read(surface, &context));
     let mut writer = Writer {
         subject: Subject::ServerId(seen.server.clone()),
         prev: model.head(&Subject::ServerId(seen.server.clone())),
@@ -136,13 +164,21 @@ pub fn record(
     Ok(recording)
 }
 
-/// Whether a release is older than one that is recorded: the log does not go back.
-fn is_past(known: &Server, manifest: &Manifest) -> bool {
-    let published = manifest.published_at.as_deref().and_then(Timestamp::parse);
-    match (published, known.facts.published_at) {
-        (Some(published), Some(newest)) => published < newest.0,
+/// Whether a release is older than the one that is recorded: the log does not go back.
+fn is_past(known: &Server, seen: &Observation) -> bool {
+    match (&seen.release, &known.release) {
+        (Some(seen), Some(newest)) => release_order::compare(seen, newest).is_lt(),
         _ => false,
     }
+}
+
+/// What the screen knows besides the contract: all that the server is called. A release is always pinned, so its launch is
+/// not judged.
+fn context_of(seen: &Observation, now: Timestamp) -> Context {
+    let mut context = Context::new(GRADE, now);
+    context.names.push(seen.server.as_str().to_owned());
+    context.names.extend(seen.launch.iter().cloned());
+    context
 }
 
 fn contract_of(outcome: &Outcome) -> (VisitOutcome, Option<Surface>) {

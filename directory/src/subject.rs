@@ -89,12 +89,28 @@ impl FromStr for SubjectId {
         let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"@/._:~-".contains(&byte);
         let is_id = (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(is_known);
         let has_name = match text.split_once(':') {
-            Some(("npm" | "pypi", name)) => !name.is_empty() && !name.contains(':'),
+            Some(("npm", name)) => is_npm_name(name),
+            Some(("pypi", name)) => is_plain_name(name),
             Some(_) => false,
             None => true,
         };
         (is_id && has_name).then(|| SubjectId(text.to_owned())).ok_or(BadSubject)
     }
+}
+
+/// A name that an installer takes for a package's: neither an option nor a path nor a repository (`owner/name`).
+fn is_npm_name(name: &str) -> bool {
+    match name.strip_prefix('@') {
+        Some(scoped) => scoped
+            .split_once('/')
+            .is_some_and(|(scope, name)| is_plain_name(scope) && is_plain_name(name)),
+        None => is_plain_name(name),
+    }
+}
+
+fn is_plain_name(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
+    name.bytes().all(is_known) && !name.is_empty() && !name.starts_with(['-', '.', '~'])
 }
 
 impl TryFrom<String> for SubjectId {
@@ -133,7 +149,31 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "npm:", "cargo:x", "npm:a:b", "a b", "a\u{e9}", "a\n", "<script>", "a?b"] {
+        for text in [
+            "",
+            "npm:",
+            "cargo:x",
+            "npm:a:b",
+            "a b",
+            "a\u{e9}",
+            "a\n",
+            "<script>",
+            "a?b",
+            // What an installer takes for an option, a path or a repository.
+            "npm:-g",
+            "npm:../x",
+            "npm:./x",
+            "npm:/etc/x",
+            "npm:~/x",
+            "npm:owner/name",
+            "npm:@a",
+            "npm:@a/../b",
+            "npm:a@1",
+            "pypi:-r",
+            "pypi:a/b",
+            "pypi:.",
+            "pypi:@a/b",
+        ] {
             assert_eq!(text.parse::<SubjectId>(), Err(BadSubject), "{text}");
         }
         assert!("a".repeat(MAX_ID_BYTES).parse::<SubjectId>().is_ok());

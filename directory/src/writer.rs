@@ -217,8 +217,12 @@ impl LogWriter {
         Moment(Timestamp(now.0.div_euclid(1_000) * 1_000))
     }
 
-    /// Takes an observation into the log. Returns how many entries it made.
+    /// Takes an observation into the log. Returns how many entries it made. Visits to one server are recorded in the order
+    /// they were made: the log does not go back, so one that is overtaken would be lost.
     pub fn record(&mut self, seen: &Observation, now: Timestamp) -> Result<usize, WriteError> {
+        if self.database.has_unrecorded_before(seen)? {
+            return Err(RecordError::EarlierWaits.into());
+        }
         let last = self.model.servers.get(&seen.server).and_then(|known| known.last_surface());
         let before = match last.and_then(|visit| visit.surface.as_deref()) {
             Some(hash) => surface_of(&self.database, hash)?,
@@ -237,7 +241,7 @@ impl LogWriter {
             match self.record(&seen, now) {
                 Ok(more) => count += more,
                 // It waits for another day.
-                Err(WriteError::Record(RecordError::TooMany { .. })) => {}
+                Err(WriteError::Record(error)) if error.is_for_another_day() => {}
                 Err(error) => return Err(error),
             }
         }

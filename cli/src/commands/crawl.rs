@@ -15,7 +15,6 @@ use directory::crawl::visit::{PackageSources, VisitFolders, Visitor};
 use directory::crawl::{Manifest, Observation, Outcome, official};
 use directory::database::Database;
 use directory::demand::{Demand, sort_as_queued};
-use directory::record::RecordError;
 use directory::subject::SubjectId;
 use directory::writer::{LogWriter, WriteError};
 use engine::confinement::InstallCode;
@@ -258,7 +257,7 @@ impl CrawlEvents for Events {
         let (writer, published) = &mut *guard;
         let added = match writer.record(observation, now()) {
             Ok(added) => added,
-            Err(WriteError::Record(RecordError::TooMany { .. })) => {
+            Err(WriteError::Record(error)) if error.is_for_another_day() => {
                 self.waiting.fetch_add(1, Ordering::Relaxed);
                 0
             }

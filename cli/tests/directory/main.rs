@@ -12,6 +12,7 @@
 #[path = "../cli/bench.rs"]
 mod bench;
 mod claims;
+mod crawls;
 mod installs;
 mod network;
 mod station;

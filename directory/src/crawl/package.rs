@@ -1,9 +1,9 @@
-//! What npm and PyPI say of a package: its releases in the order of their publication, and what each says of itself.
+//! What npm and PyPI say of a package: its releases in the order of their versions, and what each says of itself.
 //!
 //! All of it is read from the registries' own JSON, with bounds, and believed in nothing but what is shown as its text.
 
 use super::target::is_release;
-use super::{Manifest, kept_text};
+use super::{Manifest, kept_text, release_order};
 use crate::subject::{PackageRegistry, encode_segment};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -153,7 +153,7 @@ pub fn read_npm(body: &[u8]) -> Result<Vec<Release>, serde_json::Error> {
         };
         releases.push(Release { version, manifest });
     }
-    sort(&mut releases);
+    releases.sort_by(|a, b| release_order::compare(&a.version, &b.version));
     Ok(releases)
 }
 
@@ -228,16 +228,8 @@ pub fn read_pypi(body: &[u8]) -> Result<Vec<Release>, serde_json::Error> {
         };
         releases.push(Release { version, manifest });
     }
-    sort(&mut releases);
+    releases.sort_by(|a, b| release_order::compare(&a.version, &b.version));
     Ok(releases)
-}
-
-/// Oldest first; where moments are unknown, as the versions sort.
-fn sort(releases: &mut [Release]) {
-    releases.sort_by(|a, b| {
-        let moment = |release: &Release| release.manifest.published_at.clone();
-        (moment(a), &a.version).cmp(&(moment(b), &b.version))
-    });
 }
 
 /// A moment as registries write it, in the form of the log: RFC 3339 in UTC with seconds.

@@ -105,32 +105,27 @@ impl Crawl<'_> {
             events.ends(&target.id, &ServerEnd::NotDue);
             return Ok(());
         }
+        let failures = due.map_or(0, |due| due.failures);
         let ended = match &target.way {
             Way::Remote { url } => {
                 events.begins(&target.id, None);
                 let seen = self.visitor.remote(target, url, manifest, events.clock());
                 let listed = usize::from(matches!(seen.outcome, Outcome::Listed(_)));
-                self.keep(&seen, events)?;
+                self.keep(&seen, Some(next_visit(failures, listed, events.clock())), events)?;
                 ServerEnd::Visited { releases: 1, listed }
             }
             Way::Package(way) => match self.releases_of(target, way)? {
-                Ok(releases) => self.package(target, way, &releases, events)?,
-                Err(error) => ServerEnd::Unknown(error),
+                Ok(releases) => self.package(target, way, &releases, failures, events)?,
+                Err(error) => {
+                    let next = next_visit(failures, 0, events.clock());
+                    lock(self.database).write(|writing| writing.set_due(&target.id, next))?;
+                    ServerEnd::Unknown(error)
+                }
             },
         };
-        if self.stop.load(Ordering::Relaxed) {
-            return Ok(());
+        if !self.stop.load(Ordering::Relaxed) {
+            events.ends(&target.id, &ended);
         }
-        let has_contract = matches!(ended, ServerEnd::Visited { listed: 1.., .. });
-        let failures = if has_contract { 0 } else { due.map_or(0, |due| due.failures) + 1 };
-        let wait = match failures {
-            FAILURES_UNTIL_WEEKLY.. => AGAIN_AFTER_FAILURES,
-            _ => AGAIN_AFTER,
-        };
-        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        let next = Due { at: Timestamp(events.clock().0.saturating_add(wait)), failures };
-        lock(self.database).write(|writing| writing.set_due(&target.id, next))?;
-        events.ends(&target.id, &ended);
         Ok(())
     }
 
@@ -153,6 +148,7 @@ impl Crawl<'_> {
         target: &Target,
         way: &PackageWay,
         releases: &[Manifest],
+        failures: u32,
         events: &dyn CrawlEvents,
     ) -> Result<ServerEnd, CrawlError> {
         let (count, mut listed) = (releases.len(), 0);
@@ -171,15 +167,37 @@ impl Crawl<'_> {
             events.begins(&target.id, release);
             let seen = self.visitor.package(target, way, manifest, events.clock());
             listed += usize::from(matches!(seen.outcome, Outcome::Listed(_)));
-            self.keep(&seen, events)?;
+            let next = is_newest.then(|| next_visit(failures, listed, events.clock()));
+            self.keep(&seen, next, events)?;
         }
         Ok(ServerEnd::Visited { releases: count, listed })
     }
 
-    fn keep(&self, seen: &Observation, events: &dyn CrawlEvents) -> Result<(), CrawlError> {
-        lock(self.database).write(|writing| writing.keep_observation(seen))?;
+    /// Keeps what was seen, and with the last visit to a server when the next one is due: a crawl that is killed right after
+    /// does not visit the server again.
+    fn keep(
+        &self,
+        seen: &Observation,
+        next: Option<Due>,
+        events: &dyn CrawlEvents,
+    ) -> Result<(), CrawlError> {
+        lock(self.database).write(|writing| {
+            writing.keep_observation(seen)?;
+            next.map_or(Ok(()), |next| writing.set_due(&seen.server, next))
+        })?;
         events.observed(seen)
     }
+}
+
+/// When a server is visited again, after visits of which so many saw a contract.
+fn next_visit(failures: u32, listed: usize, now: Timestamp) -> Due {
+    let failures = if listed > 0 { 0 } else { failures.saturating_add(1) };
+    let wait = match failures {
+        FAILURES_UNTIL_WEEKLY.. => AGAIN_AFTER_FAILURES,
+        _ => AGAIN_AFTER,
+    };
+    let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+    Due { at: Timestamp(now.0.saturating_add(wait)), failures }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

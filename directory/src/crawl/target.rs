@@ -7,7 +7,7 @@
 //! com.example/weather https://mcp.example.com/mcp
 //! ```
 
-use crate::subject::{PackageRegistry, SubjectId};
+use crate::subject::SubjectId;
 use serde::{Deserialize, Serialize};
 
 /// The most servers of one file.
@@ -117,13 +117,7 @@ fn split_release(text: &str) -> Result<(SubjectId, Option<String>), String> {
         (Some(_), Some(release)) if !is_release(&release) => {
             Err(format!("`{text}` does not name a release"))
         }
-        (Some((registry, name)), release) => {
-            let is_name = match registry {
-                PackageRegistry::Npm => is_npm_name(name),
-                PackageRegistry::Pypi => is_plain_name(name),
-            };
-            is_name.then_some((id.clone(), release)).ok_or(format!("`{name}` is no package's name"))
-        }
+        (Some(_), release) => Ok((id, release)),
     }
 }
 
@@ -133,20 +127,6 @@ pub fn is_release(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.bytes().next().is_some_and(|byte| byte.is_ascii_digit())
         && text.bytes().all(is_known)
-}
-
-fn is_npm_name(name: &str) -> bool {
-    match name.strip_prefix('@') {
-        Some(scoped) => scoped
-            .split_once('/')
-            .is_some_and(|(scope, name)| is_plain_name(scope) && is_plain_name(name)),
-        None => is_plain_name(name),
-    }
-}
-
-fn is_plain_name(name: &str) -> bool {
-    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
-    name.bytes().all(is_known) && !name.is_empty() && !name.starts_with(['-', '.'])
 }
 
 #[cfg(test)]

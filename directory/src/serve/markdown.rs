@@ -1,4 +1,4 @@
-//! The little Markdown that our own documents use: headings, paragraphs, lists, tables, `code` and **bold**.
+//! The little Markdown that our own documents use: headings, paragraphs, lists, tables, `code`, **bold** and *emphasis*.
 
 use maud::{Markup, html};
 
@@ -48,7 +48,11 @@ fn inline(text: &str) -> Markup {
         @for (at, piece) in text.split('`').enumerate() {
             @if at % 2 == 1 { code { (piece) } } @else {
                 @for (at, piece) in piece.split("**").enumerate() {
-                    @if at % 2 == 1 { strong { (piece) } } @else { (piece) }
+                    @if at % 2 == 1 { strong { (piece) } } @else {
+                        @for (at, piece) in piece.split('*').enumerate() {
+                            @if at % 2 == 1 { em { (piece) } } @else { (piece) }
+                        }
+                    }
                 }
             }
         }
@@ -62,12 +66,12 @@ mod tests {
     #[test]
     fn blocks_and_marks_are_rendered_and_everything_is_escaped() {
         let page = render(
-            "# A `b`\n\ntext **bold**\nmore <script>\n\n- one\n  two\n- three\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+            "# A `b`\n\ntext **bold** *one*\nmore <script>\n\n- one\n  two\n- three\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
         );
         let page = page.into_string();
         for part in [
             "<h1>A <code>b</code></h1>",
-            "<p>text <strong>bold</strong> more &lt;script&gt;</p>",
+            "<p>text <strong>bold</strong> <em>one</em> more &lt;script&gt;</p>",
             "<li>one two</li><li>three</li>",
             "<th scope=\"col\">a</th>",
             "<td>2</td>",

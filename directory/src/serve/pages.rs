@@ -7,6 +7,7 @@ mod server;
 
 use super::markdown;
 use super::site::{Site, Snapshot};
+use crate::entry::Moment;
 use crate::subject::{SubjectId, decode_segment, encode_segment};
 use crate::writer::METHODOLOGY;
 use ::http::StatusCode;
@@ -99,6 +100,19 @@ pub(super) fn shown(text: &str) -> String {
     format!("{}{more}", escape_hidden(&cut))
 }
 
+/// A day, with the exact moment for programs and as a hint.
+pub(super) fn day(at: Moment) -> Markup {
+    let exact = at.to_string();
+    html! { time.word datetime=(exact) title=(exact) { (exact.get(..10).unwrap_or_default()) } }
+}
+
+/// A moment to the minute.
+pub(super) fn minute(at: Moment) -> Markup {
+    let exact = at.to_string();
+    let (date, time) = (exact.get(..10).unwrap_or_default(), exact.get(11..16).unwrap_or_default());
+    html! { time.word datetime=(exact) { (date) " " (time) " UTC" } }
+}
+
 pub(super) fn badge(directive: &str) -> Markup {
     html! { span class=(format!("badge {directive}")) { (directive) } }
 }
@@ -138,6 +152,7 @@ fn layout(path: &str, page: &Page) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (page.title) " · Holdpoint directory" }
+                link rel="icon" href="/icon.svg" type="image/svg+xml";
                 link rel="stylesheet" href="/style.css";
             }
             body {
@@ -158,7 +173,7 @@ fn layout(path: &str, page: &Page) -> String {
                 main id="main" { (page.body) }
                 footer {
                     p {
-                        "Advice before a server is used: it stops no call, and nothing here says that a server is safe. "
+                        "Advice to read before you use a server. It stops no call, and nothing here says that a server is safe. "
                         a href="/methodology" { "How verdicts are made" } " · "
                         a href="/advisories" { "Advisories" } " · "
                         a href="/claims" { "Claims" } " · "
@@ -185,18 +200,25 @@ fn not_found() -> Page {
 
 fn home(site: &Site, snapshot: &Snapshot) -> Page {
     Page::new(
-        "What MCP servers say, and what changed",
+        "Look up an MCP server before you use it",
         html! {
-            h1 { "What an MCP server says of itself, before you wire it" }
+            h1 { "Look up an MCP server before you use it" }
             p {
-                "A crawler lists published servers, a screen reads their contracts adversarially, and every verdict and every change is an entry of a log that anybody can verify."
+                "MCP servers offer tools to AI agents, and an agent acts on what a server says about its tools. This directory starts published servers in a sandbox, reads what they say the way an attacker might have written it, and records what changes from release to release."
             }
             (search_form(""))
             (numbers::cards(site, snapshot))
-            h2 { "Check it yourself" }
-            pre { "holdpoint directory log verify --url " (site.parts().public_url) " --key log.pub" }
-            p { "The log's public key: " a href="/log/key" { "/log/key" } ". Take it from a second place too." }
+            h2 { "What a verdict means" }
+            dl {
+                dt { (badge("REVIEW")) } dd { "The server's texts were read. Look at the findings before you use it; where there is none, nothing was found, which does not make it safe." }
+                dt { (badge("UNVERIFIED")) } dd { "Nothing is known: it could not be read, or what was read is too old." }
+                dt { (badge("ALLOW")) " " (badge("DENY")) } dd { "Not given yet. " a href="/methodology" { "How a verdict is made" } " says what is missing." }
+            }
             (changes::newest(snapshot))
+            h2 { "Check it yourself" }
+            p { "Every verdict and every change is an entry of a public log. This command reads the whole log and checks that no entry was changed or removed:" }
+            pre { "holdpoint directory log verify --url " (site.parts().public_url) " --key log.pub" }
+            p { "The log's public key is at " a href="/log/key" { "/log/key" } ". Compare it with a copy from another place: a forged log would come with a forged key." }
         },
     )
 }
@@ -205,8 +227,8 @@ pub(super) fn search_form(value: &str) -> Markup {
     html! {
         form method="get" action="/screen" role="search" {
             div {
-                label for="q" { "Server" }
-                input id="q" name="q" type="search" maxlength="200" value=(value);
+                label for="q" { "Part of a server's name" }
+                input id="q" name="q" type="search" maxlength="200" placeholder="for example: memory" value=(value);
             }
             button type="submit" { "Look up" }
         }
@@ -223,7 +245,7 @@ fn methodology(snapshot: &Snapshot) -> Page {
             h2 { "This page in the log" }
             @match known {
                 Some((at, number, _, version)) => {
-                    p { "Version " (version) ", entry " (number) " of the log, " (at) "." }
+                    p { "Version " (version) ", entry " (number) " of the log, " (minute(*at)) "." }
                 }
                 None => { p.note.alarm { "This text is not in the log yet, so no verdict names it." } }
             }

@@ -58,7 +58,7 @@ pub(super) fn bars(title: &str, id: &str, legend: &Legend<'_>, bars: &[Bar]) -> 
                             }
                         }
                         @if at % every == 0 {
-                            text.axis x=(x + slot / 2) y=(HEIGHT - BOTTOM + 18) text-anchor="middle" { (bar.label) }
+                            text class=(if (at / every) % 2 == 0 { "axis" } else { "axis minor" }) x=(x + slot / 2) y=(HEIGHT - BOTTOM + 18) text-anchor="middle" { (bar.label) }
                         }
                     }
                 }

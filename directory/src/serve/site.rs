@@ -24,7 +24,7 @@ use ledger::note::split;
 use screen::verdict::VERDICT_CONTRACT_VERSION;
 use serde_json::json;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Answers of the API that are kept rendered.
@@ -34,6 +34,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self';
 /// How long a count of the served rows is used.
 const COUNT_AGAIN_MS: i64 = 60_000;
 const TIDY_AGAIN_MS: i64 = 3_600_000;
+const ICON: &str = include_str!("icon.svg");
 const STYLE: &str = include_str!("style.css");
 
 /// What a site is made of.
@@ -182,11 +183,18 @@ impl Site {
             return peer;
         }
         let forwarded = asked.headers.get_all("x-forwarded-for").iter();
-        let forwarded =
-            forwarded.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
-        let addresses: Vec<IpAddr> =
-            forwarded.filter_map(|text| text.trim().parse().ok()).collect();
-        addresses.into_iter().rev().find(|address| !is_trusted(address)).unwrap_or(peer)
+        let forwarded: Vec<&str> =
+            forwarded.flat_map(|value| value.to_str().unwrap_or("-").split(',')).collect();
+        // From the right: the caller wrote what is left of the first address that no trusted proxy has. Where that one
+        // cannot be read, nothing before it counts either.
+        for text in forwarded.into_iter().rev() {
+            match forwarded_address(text.trim()) {
+                Some(address) if is_trusted(&address) => {}
+                Some(address) => return address,
+                None => return peer,
+            }
+        }
+        peer
     }
 
     fn trust(&self, asked: &Asked) -> Answer {
@@ -339,6 +347,14 @@ impl Handler for Site {
                 style.headers_mut().insert(CACHE_CONTROL, cache);
                 style
             }
+            "/icon.svg" => {
+                let mut icon =
+                    answer(StatusCode::OK, "image/svg+xml", Bytes::from_static(ICON.as_bytes()));
+                let cache = HeaderValue::from_static("public, max-age=86400");
+                icon.headers_mut().insert(CACHE_CONTROL, cache);
+                guard(icon.headers_mut());
+                icon
+            }
             "/robots.txt" => text(StatusCode::OK, "User-agent: *\nDisallow: /api/\n"),
             "/.well-known/security.txt" => self.security_text(),
             _ => {
@@ -358,6 +374,15 @@ impl Handler for Site {
     fn max_body(&self, path: &str) -> usize {
         network::max_body(path).max(claims::max_body(path))
     }
+}
+
+/// An address as proxies write it: alone, or with a port.
+fn forwarded_address(text: &str) -> Option<IpAddr> {
+    let alone = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = alone.parse::<IpAddr>().ok();
+    address
+        .or_else(|| text.parse::<SocketAddr>().ok().map(|it| it.ip()))
+        .map(|it| it.to_canonical())
 }
 
 /// The hash that the asker has, of a query that has nothing else.

@@ -10,6 +10,7 @@ const PAGE_ONE: &str = r#"{"servers":[
  {"server":{"name":"com.example/gone","version":"1.0.0","remotes":[{"type":"streamable-http","url":"https://g.example/mcp"}]},
   "_meta":{"io.modelcontextprotocol.registry/official":{"status":"deleted"}}},
  {"server":{"name":"com.example/tenant","version":"1.0.0","remotes":[{"type":"streamable-http","url":"https://{tenant}.example/mcp"}]}},
+ {"server":{"name":"com.example/path","version":"1.0.0","packages":[{"registryType":"npm","identifier":"../../tmp/evil","version":"1.0.0"},{"registryType":"pypi","identifier":"-r"}]}},
  {"server":{"name":"<script>","version":"1.0.0","remotes":[{"type":"streamable-http","url":"https://x.example/mcp"}]}}
 ],"metadata":{"count":5,"nextCursor":"com.example/tenant:1.0.0"}}"#;
 

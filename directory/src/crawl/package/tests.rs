@@ -1,6 +1,6 @@
 use super::*;
 
-const NPM: &str = r#"{"name":"a","time":{"created":"2020-01-01T00:00:00.000Z","1.0.0":"2026-01-02T03:04:05.678Z","1.1.0":"2026-02-02T00:00:00.000Z","2.0.0-beta.1":"2026-03-02T00:00:00.000Z","0.9.0":"2025-01-01T00:00:00.000Z"},
+const NPM: &str = r#"{"name":"a","time":{"created":"2020-01-01T00:00:00.000Z","1.0.0":"2026-01-02T03:04:05.678Z","1.1.0":"2025-02-02T00:00:00.000Z","2.0.0-beta.1":"2026-03-02T00:00:00.000Z","0.9.0":"2025-01-01T00:00:00.000Z"},
 "versions":{"1.1.0":{"description":"does things","repository":{"type":"git","url":"git+https://github.com/a/b.git"},"license":"MIT","bin":{"a":"x.js"}},
 "1.0.0":{"description":7,"repository":"github:a/b","license":{"type":"ISC"},"bin":"x.js"},"0.9.0":{"deprecated":"use another"},"2.0.0-beta.1":{},"--evil":{},"9.9.9":[]}}"#;
 
@@ -13,13 +13,13 @@ fn versions(releases: &[Release]) -> Vec<&str> {
 }
 
 #[test]
-fn npms_releases_come_by_their_dates_without_previews_and_withdrawn_ones() {
+fn npms_releases_come_by_their_versions_without_previews_and_withdrawn_ones() {
     let releases = read_npm(NPM.as_bytes()).unwrap();
     assert_eq!(versions(&releases), ["1.0.0", "1.1.0"]);
     let newest = &releases[1].manifest;
     assert_eq!(newest.repository.as_deref(), Some("https://github.com/a/b"));
     assert_eq!(newest.licence.as_deref(), Some("MIT"));
-    assert_eq!(newest.published_at.as_deref(), Some("2026-02-02T00:00:00Z"));
+    assert_eq!(newest.published_at.as_deref(), Some("2025-02-02T00:00:00Z"));
     let oldest = &releases[0].manifest;
     assert_eq!(oldest.description, None);
     assert_eq!(oldest.repository.as_deref(), Some("https://github.com/a/b"));

@@ -1,6 +1,7 @@
 //! Changes: of servers (drift), and of the directory's own words (changelog, advisories).
 
-use super::{Page, Query, ROWS, pager, server_link, shown, tool_link};
+use super::{Page, Query, ROWS, day, minute, pager, server_link, shown, tool_link};
+use crate::entry::Moment;
 use crate::model::{Drift, is_breaking};
 use crate::serve::plot::{Bar, Legend, bars};
 use crate::serve::site::{Site, Snapshot};
@@ -34,7 +35,8 @@ pub(super) fn drift(_: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Page {
         "Drift",
         html! {
             h1 { "Drift: what changed" }
-            p { "Every change of a contract from one release to the next, or from one visit to the next. A change is not an accusation: most are ordinary work." }
+            p { "Every change in what a server says of its tools, from one release to the next or from one visit to the next. The page of a tool shows it before and after. A change is not an accusation: most are ordinary work." }
+            p { "A change " em { "concerns safety" } " if it changes words that the model reads or what a call does. " a href="/stats" { "Kinds of change" } }
             (over_time(snapshot))
             form method="get" action="/drift" {
                 div {
@@ -58,7 +60,7 @@ fn table<'d>(rows: impl Iterator<Item = &'d Drift>) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label="Changes" {
             table {
-                thead { tr { th scope="col" { "Server" } th scope="col" { "Of" } th scope="col" { "Change" } th scope="col" { "Releases" } th scope="col" { "Seen" } } }
+                thead { tr { th scope="col" { "Server" } th scope="col" { "What" } th scope="col" { "Kind of change" } th scope="col" { "Releases" } th scope="col" { "Seen" } } }
                 tbody {
                     @for drift in rows {
                         tr {
@@ -67,9 +69,9 @@ fn table<'d>(rows: impl Iterator<Item = &'d Drift>) -> Markup {
                                 @if drift.item.entry_type == "tool" { (tool_link(&drift.server, &drift.item.name)) }
                                 @else { (drift.item.entry_type) " " (shown(&drift.item.name)) }
                             }
-                            td { (drift.item.kinds.join(", ")) @if drift.item.safety { " " span.badge.fail { "safety" } } }
+                            td.kinds { (drift.item.kinds.join(", ")) @if drift.item.safety { " " span.badge.fail { "safety" } } }
                             td { (drift.release_before.as_deref().unwrap_or("")) " → " (drift.release_after.as_deref().unwrap_or("")) }
-                            td { (drift.at) }
+                            td { (day(drift.at)) }
                         }
                     }
                 }
@@ -106,12 +108,12 @@ pub(super) fn over_time(snapshot: &Snapshot) -> Markup {
 pub(super) fn changelog(_: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Page {
     let model = &snapshot.model;
     let page = query.page();
-    let mut rows: Vec<(String, u64, Markup)> = model
+    let mut rows: Vec<(Moment, u64, Markup)> = model
         .methodologies
         .iter()
         .map(|(at, number, hash, version)| {
             let line = html! { a href="/methodology" { "Methodology" } " version " (version) ", " code { (hash.get(..16).unwrap_or_default()) } };
-            (at.to_string(), *number, line)
+            (*at, *number, line)
         })
         .collect();
     for server in model.servers.values() {
@@ -120,12 +122,12 @@ pub(super) fn changelog(_: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Pag
                 (server_link(&server.id)) " " (visit.release.as_deref().unwrap_or("")) ": "
                 (super::server::outcome_text(visit.outcome)) ", " (visit.tools) " tools"
             };
-            rows.push((visit.at.to_string(), visit.number, line));
+            rows.push((visit.at, visit.number, line));
         }
     }
     for (at, number, advisory) in &model.advisories {
         let line = html! { a href="/advisories" { "Advisory" } " " (shown(&advisory.id)) ": " (advisory.finding.as_str()) };
-        rows.push((at.to_string(), *number, line));
+        rows.push((*at, *number, line));
     }
     rows.sort_by_key(|(_, number, _)| std::cmp::Reverse(*number));
     let count = rows.len();
@@ -133,13 +135,13 @@ pub(super) fn changelog(_: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Pag
         "Changelog",
         html! {
             h1 { "Changelog" }
-            p { "Every verdict, every advisory and every change of the methodology, newest first, by the numbers of the log." }
+            p { "What this directory has said, newest first: every visit with its verdict, every advisory and every change of the methodology. The number is that of the entry in the public log." }
             div.scroll tabindex="0" role="region" aria-label="Changelog" {
                 table {
                     thead { tr { th.number scope="col" { "Entry" } th scope="col" { "When" } th scope="col" { "What" } } }
                     tbody {
                         @for (at, number, line) in rows.iter().skip(page.saturating_mul(ROWS)).take(ROWS) {
-                            tr { td.number { (number) } td { (at) } td { (line) } }
+                            tr { td.number { (number) } td { (minute(*at)) } td { (line) } }
                         }
                     }
                 }
@@ -158,7 +160,7 @@ pub(super) fn advisories(snapshot: &Snapshot) -> Page {
             @if snapshot.model.advisories.is_empty() { p.muted { "None has been issued." } }
             @for (at, number, advisory) in snapshot.model.advisories.iter().rev().take(200) {
                 h2 { (shown(&advisory.id)) }
-                p { (at) ", entry " (number) ", " strong { (advisory.finding.as_str()) } @if !advisory.reason_class.is_empty() { ", " (shown(&advisory.reason_class)) } ", " a href=(format!("/log/document/{}", advisory.hashes.text)) { "the text" } }
+                p { (minute(*at)) ", entry " (number) ", " strong { (advisory.finding.as_str()) } @if !advisory.reason_class.is_empty() { ", " (shown(&advisory.reason_class)) } ", " a href=(format!("/log/document/{}", advisory.hashes.text)) { "the text" } }
                 ul { @for hash in advisory.hashes.definitions.iter().take(100) { li { code { (hash) } } } }
             }
         },

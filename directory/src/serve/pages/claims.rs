@@ -1,6 +1,6 @@
 //! Claims of ownership, those that wait first: an owner who objects has the time until one counts.
 
-use super::{Page, Query, ROWS, pager, server_link, shown};
+use super::{Page, Query, ROWS, minute, pager, server_link, shown};
 use crate::entry::{ClaimState, ClaimStatement, Moment};
 use crate::model::Server;
 use crate::serve::site::Snapshot;
@@ -9,8 +9,8 @@ use maud::{Markup, html};
 /// What the log says of a claim, in a sentence.
 pub(super) fn sentence(at: Moment, claim: &ClaimStatement) -> Markup {
     html! {
-        (at) ": " (shown(&claim.domain)) " by " (shown(&claim.method)) ", " strong { (claim.state.as_str()) }
-        @if let Some(from) = claim.counts_from { ", counts from " (from) }
+        (minute(at)) ": " (shown(&claim.domain)) " by " (shown(&claim.method)) ", " strong { (claim.state.as_str()) }
+        @if let Some(from) = claim.counts_from { ", counts from " (minute(from)) }
         " " span.muted { "key " code { (claim.hashes.key.get(..16).unwrap_or_default()) } }
     }
 }
@@ -44,9 +44,9 @@ pub(super) fn list(snapshot: &Snapshot, query: &Query<'_>) -> Page {
                             @for (server, at, claim) in rows {
                                 tr {
                                     th scope="row" { (server_link(&server.id)) }
-                                    td.word { (claim.state.as_str()) @if let Some(from) = claim.counts_from { ", counts from " (from) } }
+                                    td.word { (claim.state.as_str()) @if let Some(from) = claim.counts_from { ", counts from " (minute(from)) } }
                                     td { (shown(&claim.domain)) " (" (shown(&claim.method)) "), key " code { (claim.hashes.key.get(..16).unwrap_or_default()) } }
-                                    td.word { (at) }
+                                    td { (minute(*at)) }
                                 }
                             }
                         }

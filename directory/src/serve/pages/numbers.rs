@@ -1,14 +1,16 @@
 //! Numbers: what is on file, coverage, the leaderboard, the queue, and how the directory itself is.
 
 use super::server::{directive, failed_dimensions, quality};
-use super::{Page, Query, ROWS, badge, pager, server_link};
+use super::{Page, Query, ROWS, badge, day, minute, pager, server_link};
+use crate::crawl::NotListed;
 use crate::demand;
-use crate::entry::VisitOutcome;
+use crate::entry::{Moment, VisitOutcome};
 use crate::log::anchor::AnchorState;
 use crate::log::ots::Proof;
 use crate::model::Server;
 use crate::serve::plot::{Bar, Legend, bars};
 use crate::serve::site::{Site, Snapshot};
+use contract::change::{ChangeClass, ChangeKind};
 use ledger::checkpoint::Checkpoint;
 use ledger::note::split;
 use maud::{Markup, html};
@@ -81,19 +83,20 @@ pub(super) fn cards(site: &Site, snapshot: &Snapshot) -> Markup {
         ul.cards {
             li { b { (counts.servers) } "servers" }
             li { b { (counts.releases) } "releases" }
-            li { b { (counts.tools) } "tools on file" }
-            li { b { (counts.drifts) } "changes" }
-            li { b { (counts.safety_drifts) } "concern safety" }
-            li { b { (counts.entries) } "entries in the log" }
+            li { b { (counts.tools) } "tools" }
+            li { b { (counts.drifts) } "changes between releases" }
+            li { b { (counts.safety_drifts) } "changes that concern safety" }
+            li { b { (counts.entries) } "log entries" }
         }
     }
 }
 
 pub(super) fn stats(site: &Site, snapshot: &Snapshot) -> Page {
     let counts = Counts::of(site, snapshot);
-    let pairs = |title: &str, head: &str, rows: Vec<(String, usize)>| {
+    let pairs = |title: &str, about: &str, head: &str, rows: Vec<(String, usize)>| {
         html! {
             h2 { (title) }
+            p.muted { (about) }
             @if rows.is_empty() { p.muted { "None." } } @else {
                 table {
                     thead { tr { th scope="col" { (head) } th.number scope="col" { "Count" } } }
@@ -105,32 +108,73 @@ pub(super) fn stats(site: &Site, snapshot: &Snapshot) -> Page {
     let owned = |map: &BTreeMap<String, usize>| {
         map.iter().map(|(name, count)| (name.clone(), *count)).collect::<Vec<_>>()
     };
-    let outcomes =
-        counts.outcomes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    let mut kinds = owned(&counts.kinds);
-    kinds.sort_by(|(a, m), (b, n)| n.cmp(m).then(a.cmp(b)));
+    let outcomes = outcomes(&counts.outcomes);
+    let kinds = kinds(owned(&counts.kinds));
     Page::new(
         "Numbers",
         html! {
             h1 { "Numbers" }
-            p.muted { "Counted from the log's first " (counts.entries) " entries. Anybody can count them again." }
+            p { "All of this is counted from the public log of " (counts.entries) " entries, so that you can count it again." }
             (cards(site, snapshot))
             table {
                 tbody {
                     tr { th scope="row" { "npm packages" } td.number { (counts.npm) } }
                     tr { th scope="row" { "PyPI packages" } td.number { (counts.pypi) } }
-                    tr { th scope="row" { "Servers that listed at the last visit" } td.number { (counts.listed) } }
+                    tr { th scope="row" { "Servers that answered at the last visit" } td.number { (counts.listed) } }
                     tr { th scope="row" { "Changes that break calls" } td.number { (counts.breaking_drifts) } }
                 }
             }
             (coverage(snapshot))
             (super::changes::over_time(snapshot))
-            (pairs("Verdicts on servers", "Verdict", owned(&counts.directives)))
-            (pairs("Last visits", "Outcome", outcomes))
-            (pairs("Servers with a failed dimension", "Dimension", owned(&counts.failed)))
-            (pairs("Kinds of change", "Kind", kinds))
+            (pairs("Verdicts on servers", "REVIEW: the server's texts were read. UNVERIFIED: nothing is known.", "Verdict", owned(&counts.directives)))
+            (outcomes)
+            (pairs("Servers with findings", "A server is counted once for each dimension in which something was found at its newest release.", "Dimension", owned(&counts.failed)))
+            (kinds)
         },
     )
+}
+
+/// How the last visits ended, with what each outcome means.
+fn outcomes(counts: &BTreeMap<&'static str, usize>) -> Markup {
+    let meaning = |name: &str| match NotListed::from_word(name) {
+        Some(reason) => reason.sentence(),
+        None => "the server answered twice with the same lists",
+    };
+    html! {
+        h2 { "Last visits" }
+        p.muted { "How the newest visit to each server ended." }
+        table {
+            thead { tr { th scope="col" { "Outcome" } th scope="col" { "Meaning" } th.number scope="col" { "Count" } } }
+            tbody { @for (name, count) in counts { tr { th scope="row" { (name) } td { (meaning(name)) } td.number { (count) } } } }
+        }
+    }
+}
+
+/// The kinds of change, the most frequent first, with what a change of the kind can do.
+fn kinds(mut counts: Vec<(String, usize)>) -> Markup {
+    counts.sort_by(|(a, m), (b, n)| n.cmp(m).then(a.cmp(b)));
+    let class =
+        |name: &str| ChangeKind::ALL.iter().find(|kind| kind.as_str() == name).map(|it| it.class());
+    let meaning = |class| match class {
+        ChangeClass::Metadata => "changes no call",
+        ChangeClass::Widening => "accepts more than before",
+        ChangeClass::Additive => "adds something",
+        ChangeClass::Text => "changes words that the model reads",
+        ChangeClass::Behavioral => "announces another behavior",
+        ChangeClass::Breaking => "can break calls that worked",
+        ChangeClass::FailSafe => "cannot be compared",
+        ChangeClass::Marker => "adds suspicious words",
+    };
+    html! {
+        h2 { "Kinds of change" }
+        p.muted { "One change can be of several kinds." }
+        @if counts.is_empty() { p.muted { "None." } } @else {
+            table {
+                thead { tr { th scope="col" { "Kind" } th scope="col" { "Meaning" } th.number scope="col" { "Count" } } }
+                tbody { @for (name, count) in counts { tr { th scope="row" { (name) } td { (class(&name).map_or("", meaning)) } td.number { (count) } } } }
+            }
+        }
+    }
 }
 
 /// How many servers were on file at the end of each day, with and without a contract.
@@ -153,9 +197,9 @@ fn coverage(snapshot: &Snapshot) -> Markup {
         })
         .collect();
     bars(
-        "Coverage: servers on file",
+        "Coverage: servers in the directory, by day",
         "coverage",
-        &Legend { names: &["with a contract", "without one"], first_colour: 2 },
+        &Legend { names: &["read", "not read yet"], first_colour: 2 },
         &shown,
     )
 }
@@ -177,8 +221,8 @@ pub(super) fn leaderboard(site: &Site, snapshot: &Snapshot, query: &Query<'_>) -
         "Quality",
         html! {
             h1 { "Quality" }
-            p { "Maturity by public facts: freshness, completeness, installability, documentation, semantic versioning. It says nothing about safety. " a href="/methodology" { "The formula" } }
-            p.muted { (left_out) " servers are left out: a dimension failed, or there is no contract." }
+            p { "How mature a server looks by public facts, from 0 to 100: how fresh the release is, whether it is described, whether it starts, how well its tools are documented, and whether its versions announce breaking changes. It says nothing about safety. " a href="/methodology" { "The formula" } }
+            p.muted { (left_out) " servers are left out: something was found in their texts, or they could not be read." }
             div.scroll tabindex="0" role="region" aria-label="Quality" {
                 table {
                     thead { tr { th.number scope="col" { "Rank" } th scope="col" { "Server" } th.number scope="col" { "Score" } th scope="col" { "Verdict" } } }
@@ -208,18 +252,18 @@ pub(super) fn queue(site: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Page
         "Queue",
         html! {
             h1 { "What is looked at next" }
-            p { "Failed dimensions and changes that concern safety come first, then how many networks asked in seven days, then age. Requests are counted by hashes alone, and only for servers that are listed here." }
+            p { "The crawler visits the servers that are due in this order: first those with findings or with changes that concern safety, then those that most networks looked up in the last seven days, then those whose last entry is oldest. Look-ups are counted by salted hashes of networks, and only for servers that are in this directory." }
             div.scroll tabindex="0" role="region" aria-label="Queue" {
                 table {
-                    thead { tr { th.number scope="col" { "Place" } th scope="col" { "Server" } th scope="col" { "First because" } th.number scope="col" { "Networks" } th scope="col" { "Last entry" } } }
+                    thead { tr { th.number scope="col" { "Place" } th scope="col" { "Server" } th scope="col" { "Comes first because of" } th.number scope="col" { "Networks that asked" } th scope="col" { "Last entry" } } }
                     tbody {
                         @for (place, queued) in rows {
                             tr {
                                 td.number { (place + 1) }
                                 th scope="row" { (server_link(queued.server)) }
-                                td { @if queued.is_alarming { "a failed dimension or safety drift" } }
+                                td { @if queued.is_alarming { "findings or changes that concern safety" } }
                                 td.number { (queued.networks) }
-                                td { (queued.since) }
+                                td { (day(Moment(queued.since))) }
                             }
                         }
                     }
@@ -240,19 +284,21 @@ pub(super) fn status(site: &Site, snapshot: &Snapshot) -> Page {
         "Status",
         html! {
             h1 { "Status" }
+            p { "The state of the signed log that all pages are made from, and of what vouches for it from outside." }
             dl {
                 dt { "Log" }
                 @match &checkpoint {
                     Some(checkpoint) => { dd { (checkpoint.size) " entries, root " code { (checkpoint.root.base64()) } } }
                     None => { dd { "nothing is published yet" } }
                 }
-                dt { "Newest entry" } dd { @match snapshot.model.last_at() { Some(at) => (at), None => "none" } }
+                dt { "Newest entry" } dd { @match snapshot.model.last_at() { Some(at) => (minute(at)), None => "none" } }
                 dt { "Cosignatures of witnesses" }
                 dd { (signatures.saturating_sub(1)) @if signatures <= 1 { ": without a witness, this log could show different histories to different readers" } }
                 @if let Some(url) = &site.parts().mirror_of { dt { "Mirror of" } dd { (url) } }
                 dt { "Contact" } dd { (site.parts().contact) }
             }
             h2 { "Anchors" }
+            p.muted { "An anchor shows that the log had its first entries before a block of the Bitcoin chain was made." }
             @if anchors.is_empty() { p.muted { "None: no calendar is configured, or none has answered yet." } } @else {
                 table {
                     thead { tr { th.number scope="col" { "Entries" } th scope="col" { "Submitted" } th scope="col" { "State" } } }
@@ -260,7 +306,7 @@ pub(super) fn status(site: &Site, snapshot: &Snapshot) -> Page {
                         @for anchor in &anchors {
                             tr {
                                 td.number { (anchor.size) }
-                                td { (anchor.at) }
+                                td { (minute(Moment(anchor.at))) }
                                 td { @match Proof::read(&anchor.proof) { Ok(proof) => (AnchorState::of(&proof)), Err(_) => "unreadable" } }
                             }
                         }

@@ -1,6 +1,8 @@
 //! The list of servers, and a page for each server and each tool.
 
-use super::{Page, Query, ROWS, badge, pager, search_form, server_link, shown, tool_link};
+use super::{
+    Page, Query, ROWS, badge, day, minute, pager, search_form, server_link, shown, tool_link,
+};
 use crate::crawl::Manifest;
 use crate::entry::VisitOutcome;
 use crate::model::{Drift, Server};
@@ -43,7 +45,7 @@ pub(super) fn directive(server: &Server, now: Timestamp) -> &str {
 
 pub(super) fn outcome_text(outcome: VisitOutcome) -> &'static str {
     match outcome {
-        VisitOutcome::Listed => "listed",
+        VisitOutcome::Listed => "read",
         VisitOutcome::NotListed(reason) => reason.sentence(),
     }
 }
@@ -101,14 +103,15 @@ pub(super) fn list(site: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Page 
         html! {
             h1 { "Servers" }
             (search_form(&wanted))
+            p { "Published servers whose texts were read, by name. " strong { "Findings in" } " names what was found suspicious at the newest release; a page for each server says where." }
             p.muted { (found.len()) " of " (snapshot.model.servers.len()) " servers." }
             @if found.is_empty() {
-                p.note { "Not on file. No verdict is not a good verdict: treat it as unverified." }
+                p.note { "No server with this name is in the directory. That is no good sign and no bad one: treat it as unverified." }
             } @else {
                 div.scroll tabindex="0" role="region" aria-label="Servers" {
                     table {
                         thead { tr {
-                            th scope="col" { "Server" } th scope="col" { "Verdict" } th scope="col" { "Failed dimensions" }
+                            th scope="col" { "Server" } th scope="col" { "Verdict" } th scope="col" { "Findings in" }
                             th.number scope="col" { "Tools" } th.number scope="col" { "Changes" } th.number scope="col" { "Quality" }
                         } }
                         tbody {
@@ -142,18 +145,20 @@ pub(super) fn page(site: &Site, snapshot: &Snapshot, id: &SubjectId) -> Option<P
         id.as_str(),
         html! {
             h1 { (id) }
-            p { (badge(directive(server, now))) " " span.muted { "evidence " (server.evidence_grade) ", good until " (server.expires_at) } }
+            p { (badge(directive(server, now))) " " span.muted { (verdict_note(directive(server, now), &server.dimensions)) } }
+            p.muted { "Evidence " (server.evidence_grade) ", good until " (day(server.expires_at)) ". " a href="/methodology" { "How a verdict is made" } }
             @if !matches!(server.outcome, VisitOutcome::Listed) {
-                p.note { "The last visit saw no contract: " (outcome_text(server.outcome)) "." }
+                p.note { "The last visit could not read the server: " (outcome_text(server.outcome)) "." }
             }
             (about(&manifest, server))
-            h2 { "What the screen read" }
+            h2 { "What was found" }
+            p.muted { "All texts of the newest release that was read, in seven dimensions. Findings name the tool and the place in its definition." }
             (dimensions(&server.dimensions))
             (limits(server.tools.values().next().map(|tool| tool.item.honest_limits.as_slice())))
             h2 { "Tools" }
             (tools(server, now))
             h2 { "Changes" }
-            @if drifts.is_empty() { p.muted { "None was seen since " (server.first_at) "." } }
+            @if drifts.is_empty() { p.muted { "None was seen in the releases below." } }
             (before_and_after(site, server, &drifts))
             h2 { "Quality score" }
             (score(&quality(server, now)))
@@ -191,11 +196,13 @@ pub(super) fn tool(site: &Site, snapshot: &Snapshot, id: &SubjectId, name: &str)
             @match known {
                 Some(tool) => {
                     @let directive = if now < tool.expires_at.0 { tool.item.directive.as_str() } else { "UNVERIFIED" };
-                    p { (badge(directive)) " " span.muted { "evidence " (tool.evidence_grade) ", good until " (tool.expires_at) } }
-                    h2 { "What the screen read" }
+                    p { (badge(directive)) " " span.muted { (verdict_note(directive, &tool.item.dimensions)) } }
+                    p.muted { "Evidence " (tool.evidence_grade) ", good until " (day(tool.expires_at)) ". " a href="/methodology" { "How a verdict is made" } }
+                    h2 { "What was found" }
                     (dimensions(&tool.item.dimensions))
                     (limits(Some(&tool.item.honest_limits)))
-                    h2 { "Bound to" }
+                    h2 { "What the verdict is about" }
+                    p.muted { "This exact definition. If your client sees another one, its hash differs and the verdict does not count." }
                     dl {
                         dt { "definition hash" } dd { code { (tool.item.definition_hash) } }
                         dt { "entry hash" } dd { code { (tool.item.entry_hash) } }
@@ -203,15 +210,15 @@ pub(super) fn tool(site: &Site, snapshot: &Snapshot, id: &SubjectId, name: &str)
                         dt { "entry of the log" } dd { (tool.number) }
                     }
                 }
-                None => { p.note { "The server's newest contract has no such tool." } }
+                None => { p.note { "The newest release that was read has no such tool any more." } }
             }
             @if let Some(definition) = definition {
                 h2 { "Definition" }
-                p.muted { "The server's own words. They are data, not advice." }
+                p.muted { "The server's own words, as the model would read them. They are data, not advice." }
                 pre { (shown_json(definition.raw())) }
             }
             h2 { "Changes" }
-            @if drifts.is_empty() { p.muted { "None was seen since " (server.first_at) "." } }
+            @if drifts.is_empty() { p.muted { "None was seen in the releases that were read." } }
             (before_and_after(site, server, &drifts))
             @if let Some(tool) = known {
                 (cite(site, &format!("{} of {id}", shown(&name)), &format!("/server/{}/tool/{}", id.encoded(), encode_segment(&name)), tool.number))
@@ -224,15 +231,27 @@ fn about(manifest: &Manifest, server: &Server) -> Markup {
     html! {
         dl {
             @if let Some(text) = &manifest.description { dt { "It says of itself" } dd { (shown(text)) } }
-            @if let Some(release) = &server.release { dt { "Release" } dd { (release) @if let Some(at) = server.facts.published_at { ", published " (at) } } }
+            @if let Some(release) = &server.release { dt { "Release" } dd { (release) @if let Some(at) = server.facts.published_at { ", published " (day(at)) } } }
             @if let Some(licence) = &manifest.licence { dt { "Licence" } dd { (shown(licence)) } }
             @if let Some(url) = &manifest.repository {
                 dt { "Repository" }
                 // Only https is ever linked to.
                 dd { @if url.starts_with("https://") { a href=(url) rel="nofollow noopener noreferrer" { (shown(url)) } } @else { (shown(url)) } }
             }
-            dt { "First and last entry" } dd { (server.first_at) " · " (server.at) }
+            dt { "First and last entry" } dd { (minute(server.first_at)) " · " (minute(server.at)) }
         }
+    }
+}
+
+/// A verdict in a sentence.
+fn verdict_note(directive: &str, dimensions: &[Value]) -> &'static str {
+    let failed = |value: &Value| value.get("outcome").and_then(Value::as_str) == Some("fail");
+    match directive {
+        "UNVERIFIED" => "Nothing is known: it could not be read, or what was read is too old.",
+        _ if dimensions.iter().any(failed) => {
+            "Its texts were read, and something was found. Look at it before you use it."
+        }
+        _ => "Its texts were read, and nothing was found. That does not make it safe.",
     }
 }
 
@@ -241,7 +260,7 @@ fn dimensions(dimensions: &[Value]) -> Markup {
         value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     html! {
-        @if dimensions.is_empty() { p.muted { "No contract was read." } } @else {
+        @if dimensions.is_empty() { p.muted { "Nothing was read." } } @else {
             div.scroll tabindex="0" role="region" aria-label="Dimensions" {
                 table {
                     thead { tr { th scope="col" { "Dimension" } th scope="col" { "Outcome" } th scope="col" { "Findings" } } }
@@ -255,11 +274,13 @@ fn dimensions(dimensions: &[Value]) -> Markup {
                                     @let findings = value.get("findings").and_then(Value::as_array);
                                     @if findings.is_none_or(Vec::is_empty) { span.muted { (text(value, "rationale")) } }
                                     @else {
-                                        ul {
+                                        ul.plain {
                                             @for finding in findings.into_iter().flatten() {
                                                 li {
                                                     span class=(text(finding, "severity")) { (text(finding, "severity")) } ": "
-                                                    (text(finding, "reason")) " " span.muted { (shown(&text(finding, "entry"))) " " code { (shown(&text(finding, "pointer"))) } }
+                                                    strong { (shown(&text(finding, "entry"))) } " " (text(finding, "reason"))
+                                                    @let pointer = text(finding, "pointer");
+                                                    @if !pointer.is_empty() { " " span.muted { "at " code { (shown(&pointer)) } } }
                                                 }
                                             }
                                         }
@@ -291,7 +312,7 @@ fn tools(server: &Server, now: Timestamp) -> Markup {
         @if server.tools.is_empty() { p.muted { "None on file." } } @else {
             div.scroll tabindex="0" role="region" aria-label="Tools" {
                 table {
-                    thead { tr { th scope="col" { "Tool" } th scope="col" { "Verdict" } th scope="col" { "Definition" } } }
+                    thead { tr { th scope="col" { "Tool" } th scope="col" { "Verdict" } th scope="col" { "Hash of its definition" } } }
                     tbody {
                         @for (name, tool) in server.tools.iter().take(1_000) {
                             tr {
@@ -335,13 +356,13 @@ fn before_and_after(site: &Site, server: &Server, drifts: &[&Drift]) -> Markup {
                     @if drift.item.safety { " " span.badge.fail { "concerns safety" } }
                 }
                 (comparison(site, server, drift))
-                p.muted { "Seen " (drift.at) ", entry " (drift.number) " of the log." }
+                p.muted { "Seen " (day(drift.at)) ", entry " (drift.number) " of the log." }
             }
         }
         @if drifts.len() > SHOWN_CHANGES {
             details {
                 summary { (drifts.len() - SHOWN_CHANGES) " older changes" }
-                ul { @for drift in drifts.iter().skip(SHOWN_CHANGES).take(1_000) { li { (drift.at) " " (shown(&drift.item.name)) ": " (drift.item.kinds.join(", ")) } } }
+                ul { @for drift in drifts.iter().skip(SHOWN_CHANGES).take(1_000) { li { (day(drift.at)) " " (shown(&drift.item.name)) ": " (drift.item.kinds.join(", ")) } } }
             }
         }
     }
@@ -409,7 +430,7 @@ fn history(server: &Server) -> Markup {
                 tbody {
                     @for visit in server.visits.iter().rev().take(200) {
                         tr {
-                            td { (visit.at) }
+                            td { (day(visit.at)) }
                             td { (visit.release.as_deref().unwrap_or("")) }
                             td { (outcome_text(visit.outcome)) }
                             td.number { (visit.tools) }

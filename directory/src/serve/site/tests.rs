@@ -190,7 +190,14 @@ fn an_address_that_asks_too_often_is_told_when_to_come_back() {
     assert!(slow.headers()[RETRY_AFTER].to_str().unwrap().parse::<u64>().unwrap() <= 60);
     assert_eq!(ask(&place.site, TOOL, "1.1.1.2").status(), StatusCode::OK);
     // Who claims to be forwarded by a stranger is counted as that stranger.
-    assert_eq!(ask(&place.site, TOOL, "9.9.9.9, 1.1.1.1").status(), StatusCode::TOO_MANY_REQUESTS);
+    // What the caller wrote itself does not count, nor what it wrote before something that cannot be read.
+    for forged in ["9.9.9.9, 1.1.1.1", "9.9.9.9, 1.1.1.1:4711", "9.9.9.9, ::ffff:1.1.1.1"] {
+        assert_eq!(
+            ask(&place.site, TOOL, forged).status(),
+            StatusCode::TOO_MANY_REQUESTS,
+            "{forged}"
+        );
+    }
 }
 
 #[test]
