@@ -82,9 +82,11 @@ impl NotListed {
             NotListed::Silent => {
                 "the package was installed, but its program did not answer in time"
             }
-            NotListed::Unreadable => "a list could be read in more than one way",
+            NotListed::Unreadable => {
+                "a list was answered with an error, or could be read in more than one way"
+            }
             NotListed::NotInstalled => {
-                "the package could not be installed without running its code"
+                "the package needs another interpreter, or runs code while it is installed"
             }
             NotListed::Unreachable => "the remote server did not answer",
             NotListed::NeedsSignIn => "the remote server wants a sign-in",

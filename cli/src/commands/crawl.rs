@@ -212,12 +212,17 @@ impl Events {
                 "log_size": size,
             }))?;
         } else {
-            screen::say(format!(
-                "{visits} visits, {listed} listed, {unknown} servers without a release to visit; {entries} entries added, the log has {size}"
-            ));
+            let visited = report::count(visits, "visit", "visits");
+            let added = report::count(entries, "entry", "entries");
+            screen::say(format!("{visited}, {listed} listed; {added} added, the log has {size}"));
+            if unknown > 0 {
+                let servers = report::count(unknown, "server", "servers");
+                screen::say(format!("{servers} without a release to visit"));
+            }
             if waiting > 0 {
+                let waits = report::count(waiting, "visit waits", "visits wait");
                 screen::say(format!(
-                    "{waiting} visits wait to be recorded: a server has so many entries a day"
+                    "{waits} for another day: the log takes 24 entries about a server and day"
                 ));
             }
         }

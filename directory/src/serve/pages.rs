@@ -17,6 +17,8 @@ use maud::{DOCTYPE, Markup, html};
 
 /// The longest text of a server on a page, in characters.
 const MAX_SHOWN: usize = 4_000;
+/// The last page of a list that can be asked for.
+const MAX_PAGE: usize = 1_000_000;
 /// Rows of one page of a list.
 pub(super) const ROWS: usize = 100;
 
@@ -89,7 +91,7 @@ impl Query<'_> {
 
     /// The page of a list, from 0.
     pub(super) fn page(&self) -> usize {
-        self.get("page").and_then(|text| text.parse().ok()).unwrap_or(0)
+        self.get("page").and_then(|text| text.parse().ok()).unwrap_or(0).min(MAX_PAGE)
     }
 }
 
@@ -254,4 +256,18 @@ fn methodology(snapshot: &Snapshot) -> Page {
             p { "\"Holdpoint directory: how a verdict is made\", version " (crate::writer::METHODOLOGY_VERSION) ", SHA-256 " code { (hash.get(..16).unwrap_or_default()) } "." }
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_of_a_page_is_too_large() {
+        let page = Query("page=18446744073709551615").page();
+        let links = pager("/drift", "", page, 10 * ROWS).into_string();
+        assert!(links.contains("of 10"), "{links}");
+        assert_eq!(Query("page=99999999999999999999").page(), 0);
+        assert_eq!(Query("page=-1").page(), 0);
+    }
 }

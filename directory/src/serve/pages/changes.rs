@@ -70,7 +70,7 @@ fn table<'d>(rows: impl Iterator<Item = &'d Drift>) -> Markup {
                                 @else { (drift.item.entry_type) " " (shown(&drift.item.name)) }
                             }
                             td.kinds { (drift.item.kinds.join(", ")) @if drift.item.safety { " " span.badge.fail { "safety" } } }
-                            td { (drift.release_before.as_deref().unwrap_or("")) " → " (drift.release_after.as_deref().unwrap_or("")) }
+                            td { @if let Some(after) = &drift.release_after { (drift.release_before.as_deref().unwrap_or("")) " → " (after) } }
                             td { (day(drift.at)) }
                         }
                     }
@@ -120,7 +120,8 @@ pub(super) fn changelog(_: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Pag
         for visit in &server.visits {
             let line = html! {
                 (server_link(&server.id)) " " (visit.release.as_deref().unwrap_or("")) ": "
-                (super::server::outcome_text(visit.outcome)) ", " (visit.tools) " tools"
+                (super::server::outcome_text(visit.outcome))
+                @if visit.surface.is_some() { ", " (visit.tools) @if visit.tools == 1 { " tool" } @else { " tools" } }
             };
             rows.push((visit.at, visit.number, line));
         }

@@ -17,6 +17,7 @@ use screen::limits::HonestLimit;
 use screen::quality::{Documentation, Installability, QualityFacts, QualityScore, Releases};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
+use std::collections::BTreeSet;
 
 /// Changes that a page shows in full; the rest are named.
 const SHOWN_CHANGES: usize = 30;
@@ -243,6 +244,15 @@ fn about(manifest: &Manifest, server: &Server) -> Markup {
     }
 }
 
+/// Findings without those that read the same: several rules can meet at one place.
+fn different(findings: &[Value]) -> impl Iterator<Item = &Value> {
+    let mut told = BTreeSet::new();
+    let parts = ["severity", "reason", "entry", "pointer"];
+    findings.iter().filter(move |finding| {
+        told.insert(parts.map(|part| finding.get(part).and_then(Value::as_str)))
+    })
+}
+
 /// A verdict in a sentence.
 fn verdict_note(directive: &str, dimensions: &[Value]) -> &'static str {
     let failed = |value: &Value| value.get("outcome").and_then(Value::as_str) == Some("fail");
@@ -261,7 +271,7 @@ fn dimensions(dimensions: &[Value]) -> Markup {
     };
     html! {
         @if dimensions.is_empty() { p.muted { "Nothing was read." } } @else {
-            div.scroll tabindex="0" role="region" aria-label="Dimensions" {
+            div.scroll.dimensions tabindex="0" role="region" aria-label="Dimensions" {
                 table {
                     thead { tr { th scope="col" { "Dimension" } th scope="col" { "Outcome" } th scope="col" { "Findings" } } }
                     tbody {
@@ -275,7 +285,7 @@ fn dimensions(dimensions: &[Value]) -> Markup {
                                     @if findings.is_none_or(Vec::is_empty) { span.muted { (text(value, "rationale")) } }
                                     @else {
                                         ul.plain {
-                                            @for finding in findings.into_iter().flatten() {
+                                            @for finding in different(findings.map_or(&[], Vec::as_slice)) {
                                                 li {
                                                     span class=(text(finding, "severity")) { (text(finding, "severity")) } ": "
                                                     strong { (shown(&text(finding, "entry"))) } " " (text(finding, "reason"))
