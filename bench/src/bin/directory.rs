@@ -55,7 +55,8 @@ impl Served {
         let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
         let line = lines.and_then(|mut lines| lines.next()).ok_or("it printed no address")??;
         let line = line.strip_prefix("listening on ").unwrap_or(&line);
-        let address = line.split(": ").next().unwrap_or(line).to_owned();
+        let address = line.split(": ").next().unwrap_or(line);
+        let address = address.strip_prefix("http://").unwrap_or(address).to_owned();
         Ok(Served { child, address })
     }
 }
@@ -114,7 +115,8 @@ fn directory(programs: &Programs, home: &std::path::Path) -> Measured<Served> {
     std::fs::write(home.join("directory.toml"), settings)?;
     let mut crawl = programs.holdpoint(home);
     let targets = home.join("servers.txt");
-    let crawled = crawl.args(["crawl", "--quiet", "--targets"]).arg(targets).status()?;
+    crawl.args(["crawl", "--quiet", "--targets"]).arg(targets).stdout(Stdio::null());
+    let crawled = crawl.status()?;
     if !crawled.success() {
         return Err("the crawl failed".into());
     }
