@@ -72,7 +72,7 @@ impl<'a> Edits<'a> {
             let is_removed = names.contains(&&*name);
             if is_removed {
                 let until = comma.map_or(end, |at| end + at + 1);
-                self.edits.push((from, until - from, Vec::new()));
+                self.edits.push((from, until - from, Cow::Borrowed(&[])));
                 from = until;
             } else {
                 (from, has_kept) = (end, true);
