@@ -271,3 +271,21 @@ fn metrics_count_what_happened_and_addresses_of_their_own_are_the_only_ones() {
     let crossed = [("origin", "https://evil.example.com".to_owned())];
     assert_eq!(send(metrics, "GET", "/metrics", &crossed, "").status, 403);
 }
+
+#[test]
+fn the_link_of_a_caller_ends_soon_after_its_last_key_is_revoked() {
+    let station = Station::start(&Setup::usual());
+    let recheck = format!("/servers/{SERVER}/recheck");
+    assert_eq!(station.admin("POST", &recheck, &Value::Null).status, 200);
+    assert_eq!(station.session().call("make_report").0, "allowed");
+    let links = || {
+        let metrics = send(&station.addresses[0], "GET", "/metrics", &[], "").text;
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("holdpoint_links{server=\"reports\"} "));
+        line.map(str::to_owned)
+    };
+    assert_eq!(links().as_deref(), Some("1"));
+    station.revoke_keys_of("svc");
+    testing::wait_until("the end of the link", || links().as_deref() == Some("0"));
+}

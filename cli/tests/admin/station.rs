@@ -130,6 +130,17 @@ impl Station {
         key
     }
 
+    /// Revokes the keys of a caller.
+    pub(crate) fn revoke_keys_of(&self, sub: &str) {
+        let list = self.bench.run(["key", "list", "--json", "--config", "gateway.toml"]);
+        let list = list.exits(0).json();
+        let keys = list["keys"].as_array().unwrap();
+        for key in keys.iter().filter(|key| key["sub"] == sub) {
+            let id = key["id"].as_str().unwrap();
+            self.bench.run(["key", "revoke", "--config", "gateway.toml", id]).exits(0);
+        }
+    }
+
     /// The server shows its changed surface from now on, or the first one again.
     pub(crate) fn show(&self, phase: &str) {
         std::fs::write(&self.state, phase).unwrap();
