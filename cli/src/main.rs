@@ -57,6 +57,13 @@ fn command() -> ExitCode {
     if let Ok(asked) = std::env::var("HOLDPOINT_TEST_PANIC") {
         contract::trip::arm(&asked);
     }
+    #[cfg(all(debug_assertions, unix))]
+    if let Ok(asked) = std::env::var("HOLDPOINT_TEST_KILL") {
+        contract::trip::arm_with(&asked, |_| {
+            let own = rustix::process::getpid();
+            let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        });
+    }
     if let Some(words) = commands::run::words_to_become() {
         return commands::run::become_server(words);
     }

@@ -7,7 +7,7 @@
 pub fn trip(_part: &str, _handled: &[u8]) {}
 
 #[cfg(debug_assertions)]
-pub use armed::{arm, trip};
+pub use armed::{arm, arm_with, trip};
 
 #[cfg(debug_assertions)]
 mod armed {
@@ -18,6 +18,7 @@ mod armed {
         part: String,
         word: String,
         left: AtomicUsize,
+        fall: fn(&str),
     }
 
     static ASKED: OnceLock<Wire> = OnceLock::new();
@@ -25,11 +26,16 @@ mod armed {
     /// Asks for panics: `PART:WORD[*COUNT]` names the part of the program, a word of what it handles, and how often. Counts
     /// once in a process; anything else is ignored.
     pub fn arm(asked: &str) {
+        arm_with(asked, fall);
+    }
+
+    /// The same for something else than a panic: the caller may end the process, which this crate must not.
+    pub fn arm_with(asked: &str, fall: fn(&str)) {
         let Some((part, word)) = asked.split_once(':') else { return };
         let (word, count) = word.split_once('*').unwrap_or((word, "1"));
         let Ok(count) = count.parse() else { return };
         let (part, word) = (part.to_owned(), word.to_owned());
-        let _ = ASKED.set(Wire { part, word, left: AtomicUsize::new(count) });
+        let _ = ASKED.set(Wire { part, word, left: AtomicUsize::new(count), fall });
     }
 
     /// Panics if a test asked for it: in this part of the program, over this word of what is handled.
@@ -39,12 +45,12 @@ mod armed {
         let is_met = asked.part == part && handled.windows(word.len().max(1)).any(|at| at == word);
         let count = |left: usize| left.checked_sub(1);
         if is_met && asked.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok() {
-            fall(&asked.word);
+            (asked.fall)(&asked.word);
         }
     }
 
     #[expect(clippy::panic, reason = "this is what a test asked for")]
-    fn fall(word: &str) -> ! {
+    fn fall(word: &str) {
         panic!("a payload that nobody may see: {word}")
     }
 }

@@ -8,8 +8,8 @@ mod authorization;
 mod checks;
 
 pub use approval::{
-    ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, Approver, AwaitedApproval,
-    ResumeCall,
+    ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, ApprovalUse, Approver,
+    AwaitedApproval, ResumeCall, TakenApproval,
 };
 pub use authorization::{Authorization, Authorizer, Unauthorized};
 pub use checks::{

@@ -27,7 +27,7 @@ pub(crate) use unadmitted::LateGreeting;
 
 use crate::batches::OpenBatches;
 use crate::call::{Call, Method};
-use crate::decide::{Decided, Ruling};
+use crate::decide::{ApprovalGrant, Decided, Ruling};
 use crate::errands::Errand;
 use crate::judge::Instance;
 use crate::outlet::{ClientOutlet, Outgoing, ServerOutlet};
@@ -323,7 +323,7 @@ impl Session {
                 let mark = Some(receipt_id.0);
                 let outgoing =
                     Outgoing { parameters: &parameters, mark, ..passage.request.outgoing() };
-                self.dispatch(passage, &outgoing, dispatched, ticket);
+                self.dispatch(passage, &outgoing, dispatched, grant.as_deref(), ticket);
             }
             Ruling::Hold(standing) => {
                 if !self.settle_refusal(passage, ticket) {
@@ -468,6 +468,7 @@ impl Session {
         passage: &Passage<'_>,
         outgoing: &Outgoing<'_>,
         dispatched: Dispatched,
+        grant: Option<&ApprovalGrant>,
         ticket: Ticket,
     ) {
         let id = passage.request.id;
@@ -485,7 +486,7 @@ impl Session {
             self.end_wait(passage);
             return self.refuse_sized(id.raw(), refused.reason(), passage.request.call.bytes);
         }
-        if self.is_gathering.load(Ordering::Acquire) {
+        if grant.is_none() && self.is_gathering.load(Ordering::Acquire) {
             let is_enough = {
                 let mut side = self.server_side();
                 side.gathered.push(id.to_owned());
@@ -497,8 +498,8 @@ impl Session {
                 self.send_gathered();
             }
         } else {
-            // Nothing comes behind it: it goes as it lies in the reader's buffer.
-            self.send_with(Some((Last { id, outgoing }, ticket)));
+            // Nothing comes behind it, or it has a grant to use up: it goes as it lies in the reader's buffer.
+            self.send_with(Some((Last { id, outgoing, grant }, ticket)));
         }
     }
 
@@ -615,6 +616,9 @@ fn words_of(reason: ReasonCode) -> &'static str {
         ReasonCode::CredentialUnavailable => {
             "○ holdpoint — the server does not accept the gateway's credential for you"
         }
+        ReasonCode::ApprovalRequired => {
+            "○ holdpoint — the approval of this call could not be used, so the call was not made. Make the same call again."
+        }
         ReasonCode::RateLimited => "○ holdpoint — too many requests wait at once; try again",
         ReasonCode::AmbiguousMessage => {
             "○ holdpoint — two readers could take this message for different ones, so it was not passed on"
@@ -629,7 +633,6 @@ fn words_of(reason: ReasonCode) -> &'static str {
         | ReasonCode::NoPolicyMatch
         | ReasonCode::Forbidden
         | ReasonCode::PolicyError
-        | ReasonCode::ApprovalRequired
         | ReasonCode::UnknownField
         | ReasonCode::SchemaViolation
         | ReasonCode::TooDeep

@@ -22,6 +22,8 @@ mod names;
 mod admission;
 #[path = "gate/approving.rs"]
 mod approving;
+#[path = "gate/approving_others.rs"]
+mod approving_others;
 #[path = "gate/asking.rs"]
 mod asking;
 #[path = "gate/behavior.rs"]

@@ -3,8 +3,8 @@
 //! The store has what an approval is bound to, as hashes, and authenticates a grant. The arguments are in the memory of this
 //! node and nowhere else: an approver sees them here, and when the node is gone, so is the request. A grant outlives it.
 //!
-//! INVARIANT: a call goes on only by [`store::ApprovalStore::take_approval`], which one taker gets once, for exactly the call
-//! that was shown.
+//! INVARIANT: a call goes on only by [`store::ApprovalStore::take_approval`], for exactly the call that was shown, and is sent
+//! only after [`store::ApprovalStore::use_approval`], which one of all takers gets.
 
 use crate::admin::name_of;
 use crate::authorizer::PolicyAuthorizer;
@@ -13,7 +13,11 @@ use contract::canonical::{Position, canonical};
 use contract::hash::EntryHash;
 use contract::json::Document;
 use contract::time::Timestamp;
-use engine::decide::{ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, ResumeCall};
+use contract::trip::trip;
+use engine::decide::{
+    ApprovalAnswer, ApprovalDesk, ApprovalGrant, ApprovalRequest, ApprovalUse, ResumeCall,
+    TakenApproval,
+};
 use engine::recorder::{Recorder, now};
 use gate::server::ServerId;
 use ledger::record::StepUp;
@@ -25,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{
     ApprovalDecision, ApprovalId, ApprovalState, ArgsHash, By, CallApproval, CallBinding, Refusal,
-    Store, StoreError, Taken,
+    Spent, Store, StoreError, Taken,
 };
 
 /// The most bytes of arguments that wait on one node.
@@ -269,7 +273,7 @@ impl Approvals {
             expires_at,
             decided: None,
             mfa: false,
-            used_at: None,
+            taken_at: None,
         };
         self.hold(id.as_str(), request, identity, &parked);
         let data = json!({
@@ -300,14 +304,19 @@ impl Approvals {
                 match store.take_approval(&found.id, call, at)? {
                     Taken::Taken(taken) => {
                         self.forget(&id);
+                        if found.taken_at.is_some() {
+                            let (server, data) = (call.server.as_str(), json!({"approval_id": id}));
+                            self.recorder.event(server, "approval.reclaimed", None, &data);
+                        }
                         let step_up = if taken.mfa { StepUp::Mfa } else { StepUp::None };
                         let signed = taken
                             .decided
                             .unwrap_or_else(|| store::Signed { by: String::new(), at });
-                        let grant = ApprovalGrant { by: signed.by, at: signed.at, step_up };
+                        let taken = Some(TakenApproval { id, at });
+                        let grant = ApprovalGrant { by: signed.by, at: signed.at, step_up, taken };
                         Some(ApprovalAnswer::Granted(grant))
                     }
-                    // Another call took it, or it is none of this call's.
+                    // Another call has taken it, or it is none of this call's.
                     Taken::Not(_) | Taken::OtherCall | Taken::Unknown => None,
                     Taken::Doubted => {
                         let data = json!({"approval_id": id});
@@ -487,6 +496,19 @@ impl ApprovalDesk for Approvals {
         };
         self.ask_for(request, caller.identity())
             .unwrap_or(ApprovalAnswer::Unavailable { why: "the store of approvals cannot be used" })
+    }
+
+    fn use_up(&self, taken: &TakenApproval) -> ApprovalUse {
+        trip("approval", b"recorded");
+        let spent = match taken.id.parse() {
+            Ok(id) => lock(&self.store).use_approval(&id, taken.at),
+            Err(_) => Ok(Spent::NotHeld),
+        };
+        trip("approval", b"used");
+        match spent {
+            Ok(Spent::Spent) => ApprovalUse::Used,
+            Ok(Spent::NotHeld) | Err(_) => ApprovalUse::Lost,
+        }
     }
 
     fn watch(&self, id: &str, resume: ResumeCall) {

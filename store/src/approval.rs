@@ -16,6 +16,9 @@ pub const MAX_TOOL_BYTES: usize = 4_096;
 pub const MAX_PARKED_CALLS: usize = 10_000;
 /// How long an approval stays after it was used, refused or expired. What a person did stays in the events.
 pub const KEPT_APPROVAL_DAYS: i64 = 30;
+/// How long a grant that was taken is kept for its taker. One that is not used by then, because its process was killed, can be
+/// taken again.
+pub const KEPT_FOR_TAKER_MILLISECONDS: i64 = 5_000;
 
 id_type! {
     /// The name of an approval.
@@ -100,16 +103,17 @@ pub struct CallApproval {
     pub decided: Option<Signed>,
     /// Whether the person who granted it proved more than one factor.
     pub mfa: bool,
-    pub used_at: Option<Timestamp>,
+    /// When a call took it, last.
+    pub taken_at: Option<Timestamp>,
 }
 
 /// Whether a call may go on with an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
-    /// It may, and the approval is used up.
+    /// It may, once [`ApprovalStore::use_approval`] has used it up.
     Taken(Box<CallApproval>),
-    /// It was not granted, was used before, or has expired.
+    /// It was not granted, was used before, or has expired. One that is granted was taken by another call just now.
     Not(ApprovalState),
     /// It is of another call.
     OtherCall,
@@ -119,7 +123,20 @@ pub enum Taken {
     Doubted,
 }
 
+/// Whether a call that took an approval may be dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Spent {
+    /// It may: the approval is used up.
+    Spent,
+    /// It may not: the approval was taken again, was used, has expired or is in doubt.
+    NotHeld,
+}
+
 /// Approvals of calls, shared by all processes.
+///
+/// A call takes its approval, has its decision recorded, uses the approval up and is dispatched, in this order. A process that
+/// is killed before the approval is used up has dispatched nothing, so another call may take it.
 pub trait ApprovalStore {
     /// Parks a call until a person decides or `expires_at` comes.
     fn park_call(
@@ -143,13 +160,17 @@ pub trait ApprovalStore {
         by: By<'_>,
     ) -> Result<(), StoreError>;
 
-    /// Uses an approval for a call. Of any number of takers at once one gets it.
+    /// Takes an approval for a call, which has it for [`KEPT_FOR_TAKER_MILLISECONDS`]. Of any number of takers at once one
+    /// gets it.
     fn take_approval(
         &mut self,
         id: &ApprovalId,
         call: &CallBinding,
         at: Timestamp,
     ) -> Result<Taken, StoreError>;
+
+    /// Uses up an approval that was taken at this moment. Of all who ever took it one can.
+    fn use_approval(&mut self, id: &ApprovalId, taken_at: Timestamp) -> Result<Spent, StoreError>;
 
     /// How often it changed which calls are granted, which only grows. This handle remembers the highest number that it
     /// has seen: in a database with a lower one, which was put back, no grant counts.

@@ -43,7 +43,8 @@ pub use api_key::{
 };
 pub use approval::{
     ApprovalDecision, ApprovalId, ApprovalState, ApprovalStore, ArgsHash, CallApproval,
-    CallBinding, KEPT_APPROVAL_DAYS, MAX_PARKED_CALLS, MAX_TOOL_BYTES, Taken,
+    CallBinding, KEPT_APPROVAL_DAYS, KEPT_FOR_TAKER_MILLISECONDS, MAX_PARKED_CALLS, MAX_TOOL_BYTES,
+    Spent, Taken,
 };
 pub use by::{By, Signed, StoreEvent};
 pub use drill::{DrillSighting, DrillStore, MAX_DRILL_PLACE_BYTES, MAX_DRILL_SIGHTINGS};

@@ -4,6 +4,7 @@ use crate::fleet::{Arrangement, Database, Fleet, counted};
 use crate::http_client::Caller;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use testing::{wait_for, wait_until};
 
 const POLICIES: &str = "@id(\"ask\")\n@require_approval(\"leads\")\npermit(principal, action in Action::\"call\", resource);\n@id(\"decide\")\npermit(principal, action in [Action::\"grant\", Action::\"audit\"], resource);";
@@ -16,26 +17,35 @@ struct Scene {
 }
 
 fn scene(wait_seconds: u64) -> Option<Scene> {
+    let scene = scene_of(Database::shared()?, 2, wait_seconds);
+    for node in 0..2 {
+        scene.is_ready(node);
+    }
+    Some(scene)
+}
+
+fn scene_of(database: Database, nodes: usize, wait_seconds: u64) -> Scene {
     let gateway = format!(
         "limits = {{ approval_wait_seconds = {wait_seconds}, approval_ttl_seconds = 900 }}"
     );
     let arrangement =
         Arrangement { gateway: &gateway, policies: POLICIES, ..Arrangement::default() };
-    let fleet = Fleet::arranged(Database::shared()?, 2, &arrangement);
+    let fleet = Fleet::arranged(database, nodes, &arrangement);
     let words = ["key", "create", "--json", "--config", "gateway.toml", "--sub", "bob", "--actor"];
     let words: Vec<&str> =
         words.into_iter().chain(["user", "--admin", "--group", "leads"]).collect();
-    let made = fleet.run(0, &words).exits(0).json();
+    let made = fleet.bench.run(words).exits(0).json();
     let bob = fleet.bench.file("bob.key", made["key"].as_str().unwrap());
-    let scene = Scene { fleet, bob };
-    for node in 0..2 {
-        scene.fleet.caller(node).tools();
-        wait_until("the approver's key to count", || scene.run(node, &["list"]).code == Some(0));
-    }
-    Some(scene)
+    Scene { fleet, bob }
 }
 
 impl Scene {
+    /// Waits until a node knows its server and the approver.
+    fn is_ready(&self, node: usize) {
+        self.fleet.caller(node).tools();
+        wait_until("the approver's key to count", || self.run(node, &["list"]).code == Some(0));
+    }
+
     /// What an approver types, at a node.
     fn run(&self, node: usize, words: &[&str]) -> crate::bench::Answer {
         let gateway = format!("http://{}", self.fleet.nodes[node].address);
@@ -195,6 +205,95 @@ fn a_killed_node_loses_nothing_that_was_granted_and_dispatches_nothing_that_was_
         for canary in [CANARY, &scene.fleet.key, &scene.fleet.admin] {
             assert!(!kept.contains(canary), "on disk or on standard error: {canary}");
         }
+    }
+}
+
+/// Where a node is killed in the middle of a call that was granted.
+const BEFORE_THE_DECISION: &str = "ledger:\"approved_by\":\"";
+const AFTER_THE_DECISION: &str = "approval:recorded";
+const BEFORE_THE_CALL: &str = "approval:used";
+
+/// A node that has a grant for a call and is killed at this point of it. Nothing has reached the server.
+fn killed_at(database: Database, at: &str, others: usize) -> Scene {
+    let mut scene = scene_of(database, 0, 0);
+    scene.fleet.add_doomed(scene.fleet.bench.home(), at);
+    for number in 1..=others {
+        let home = scene.fleet.another_home(number);
+        scene.fleet.add(home);
+    }
+    for node in 0..=others {
+        scene.is_ready(node);
+    }
+    let caller = scene.fleet.caller(0);
+    let granted = approval_of(&call(&caller));
+    scene.run(0, &["grant", &granted]).exits(0);
+    assert_eq!(caller.try_call("counter__count", &arguments()), None, "{at}");
+    scene.fleet.nodes[0].was_killed();
+    assert_eq!(scene.fleet.calls(), 0, "{at}");
+    scene
+}
+
+/// The grant that a node left counts once, also if another person is asked for one more meanwhile.
+fn is_used_once(scene: &Scene, node: usize) {
+    let caller = scene.fleet.caller(node);
+    wait_until("the grant to be taken again", || call(&caller).get("result").is_some());
+    approval_of(&call(&caller));
+    assert_eq!(scene.fleet.calls(), 1);
+}
+
+/// How often the ledger of a node has these bytes.
+fn recorded(scene: &Scene, node: usize, text: &str) -> usize {
+    text_below(&scene.fleet.nodes[node].home.join("receipts")).matches(text).count()
+}
+
+const MADE_WITH_A_GRANT: &str = r#""approved_by":""#;
+const RECLAIMED: &str = r#""name":"approval.reclaimed""#;
+
+#[test]
+fn a_node_that_starts_again_makes_the_call_that_was_granted_once() {
+    for (at, decisions) in [(BEFORE_THE_DECISION, 1), (AFTER_THE_DECISION, 2)] {
+        let mut scene = killed_at(Database::Home, at, 0);
+        assert_eq!(recorded(&scene, 0, MADE_WITH_A_GRANT), decisions - 1, "{at}");
+        scene.fleet.add(scene.fleet.bench.home());
+        is_used_once(&scene, 1);
+        scene.fleet.nodes[1].end();
+        assert_eq!(recorded(&scene, 0, MADE_WITH_A_GRANT), decisions, "{at}");
+        assert_eq!(recorded(&scene, 0, RECLAIMED), 1, "{at}");
+        scene.fleet.run(0, &["receipts", "verify"]).exits(0);
+    }
+}
+
+#[test]
+fn a_node_that_stays_makes_the_call_that_was_granted_at_a_killed_one_once() {
+    for at in [BEFORE_THE_DECISION, AFTER_THE_DECISION] {
+        let Some(database) = Database::shared() else { return };
+        let mut scene = killed_at(database, at, 1);
+        is_used_once(&scene, 1);
+        // The one that was killed is back, and has nothing left to make.
+        scene.fleet.add(scene.fleet.bench.home());
+        scene.is_ready(2);
+        approval_of(&call(&scene.fleet.caller(2)));
+        assert_eq!(scene.fleet.calls(), 1, "{at}");
+        assert_eq!(recorded(&scene, 1, RECLAIMED), 1, "{at}");
+    }
+}
+
+#[test]
+fn a_call_whose_node_was_killed_after_the_grant_was_used_up_is_not_made_by_another() {
+    let databases = [Some(Database::Home), Database::shared()];
+    for database in databases.into_iter().flatten() {
+        let mut scene = killed_at(database, BEFORE_THE_CALL, 0);
+        assert_eq!(recorded(&scene, 0, MADE_WITH_A_GRANT), 1);
+        scene.fleet.add(scene.fleet.bench.home());
+        let caller = scene.fleet.caller(1);
+        // For longer than a grant is kept for a call that has taken it.
+        let begun = Instant::now();
+        let kept = Duration::from_millis(store::KEPT_FOR_TAKER_MILLISECONDS.cast_unsigned());
+        wait_until("a grant that was only taken to be free again", || {
+            approval_of(&call(&caller));
+            begun.elapsed() > kept + Duration::from_secs(1)
+        });
+        assert_eq!((scene.fleet.calls(), recorded(&scene, 0, RECLAIMED)), (0, 0));
     }
 }
 

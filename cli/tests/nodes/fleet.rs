@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,6 +20,8 @@ pub(crate) enum Database {
     Shared(String),
     /// One that the test may stop.
     Own { script: String, folder: String },
+    /// The SQLite of the home instead, for one node at a time.
+    Home,
 }
 
 impl Database {
@@ -54,6 +57,7 @@ impl Database {
         match self {
             Database::Shared(url) => url.clone(),
             Database::Own { script, folder } => cluster(script, &["url", folder]),
+            Database::Home => "sqlite".to_owned(),
         }
     }
 }
@@ -94,6 +98,13 @@ impl FleetNode {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    /// Waits until it was killed in the middle of something.
+    pub(crate) fn was_killed(&mut self) {
+        let mut child = self.child.take().unwrap();
+        let status = wait_for("the node to end", || child.try_wait().unwrap());
+        assert_eq!(status.signal(), Some(rustix::process::Signal::KILL.as_raw()), "{status}");
     }
 
     /// Ends it in order.
@@ -150,10 +161,16 @@ impl Fleet {
         let program = bench.file("server.sh", COUNTING);
         let server = env!("CARGO_BIN_EXE_holdpoint");
         let state = bench.file("state", "before");
+        let store = match database {
+            Database::Shared(_) | Database::Own { .. } => {
+                "peer_listen = \"127.0.0.1:0\"\nstore = \"file:address\""
+            }
+            Database::Home => "",
+        };
         bench.file(
             "gateway.toml",
             format!(
-                "[gateway]\nlisten = \"127.0.0.1:0\"\npeer_listen = \"127.0.0.1:0\"\nstore = \"file:address\"\n{gateway}\n\
+                "[gateway]\nlisten = \"127.0.0.1:0\"\n{store}\n{gateway}\n\
                  [auth.keys]\nenabled = true\n[policy]\nfiles = [\"all.cedar\"]\n\
                  [[server]]\nid = \"counter\"\ntrust = \"internal\"\nrisk = \"low\"\ninstance = \"{instance}\"\ncommand = [\"/bin/sh\", {program:?}]\n{lines}\n\
                  [[server]]\nid = \"reports\"\ntrust = \"internal\"\nrisk = \"high\"\ninstance = \"shared\"\ncommand = [{server:?}, \"scenario\", \"new_tool\", \"--state\", {state:?}]\n"
@@ -186,7 +203,7 @@ impl Fleet {
     }
 
     /// A home with the keys that nodes share. Each node signs its own receipts.
-    fn another_home(&self, number: usize) -> PathBuf {
+    pub(crate) fn another_home(&self, number: usize) -> PathBuf {
         let home = self.bench.path(&format!("home-{number}"));
         fs::create_dir_all(home.join("keys")).unwrap();
         for file in fs::read_dir(self.bench.home().join("keys")).unwrap() {
@@ -200,7 +217,18 @@ impl Fleet {
 
     /// Starts a node in a home.
     pub(crate) fn add(&mut self, home: PathBuf) {
+        let command = self.bench.command(["gateway", "--config", "gateway.toml", "--home"]);
+        self.add_by(command, home);
+    }
+
+    /// Starts a node that is killed where `contract::trip` finds this word in this part of the program.
+    pub(crate) fn add_doomed(&mut self, home: PathBuf, at: &str) {
         let mut command = self.bench.command(["gateway", "--config", "gateway.toml", "--home"]);
+        command.env("HOLDPOINT_TEST_KILL", at);
+        self.add_by(command, home);
+    }
+
+    fn add_by(&mut self, mut command: Command, home: PathBuf) {
         // What the node says on its standard error is kept with it, where tests search it for secrets.
         let said = fs::File::options().create(true).append(true).open(home.join("stderr.log"));
         command.arg(&home).stdout(Stdio::piped()).stderr(said.unwrap());
@@ -212,7 +240,10 @@ impl Fleet {
             rest.split(": ").next().unwrap().to_owned()
         };
         let address = after("listening on ").parse().unwrap();
-        let peer = after("other nodes on ");
+        let peer = match self.database {
+            Database::Shared(_) | Database::Own { .. } => after("other nodes on "),
+            Database::Home => String::new(),
+        };
         self.nodes.push(FleetNode { home, address, peer, child: Some(child) });
     }
 
@@ -226,6 +257,12 @@ impl Fleet {
         let mut command = self.bench.command(words);
         command.arg("--home").arg(&self.nodes[node].home);
         crate::bench::answer(command)
+    }
+
+    /// How many calls the processes of the counting server got from all nodes.
+    pub(crate) fn calls(&self) -> usize {
+        let calls = fs::read_to_string(self.bench.path("server.sh.calls"));
+        calls.unwrap_or_default().lines().count()
     }
 
     /// What the admin API of a node answers.
@@ -272,7 +309,7 @@ fn plain_get(address: SocketAddr, path: &str, key: &str) -> (u16, String) {
     (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 
-/// A server that says which process it is and how often it was asked.
+/// A server that says which process it is and how often it was asked, and leaves a line for each call in a file with its name.
 const COUNTING: &str = r#"
 n=0
 while IFS= read -r line; do
@@ -286,6 +323,7 @@ while IFS= read -r line; do
       echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"waiting"}}' ;;
     *'"method":"tools/call"'*)
       n=$((n+1))
+      echo "$line" >> "$0.calls"
       echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"'$$' '$n'"}]}}'
       case "$line" in *'"announce"'*)
         echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"said by '$$'"}}' ;;

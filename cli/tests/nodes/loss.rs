@@ -139,7 +139,7 @@ fn clients_of_other_nodes_notice_nothing_of_a_node_that_is_killed_under_load() {
             });
         }
         for caller in &lost {
-            scope.spawn(|| while caller.try_call("counter__count").is_some() {});
+            scope.spawn(|| while caller.try_call("counter__count", &json!({})).is_some() {});
         }
         wait_until("load", || calls.load(Ordering::Relaxed) > 50);
         fleet.nodes[0].kill();

@@ -1,4 +1,4 @@
-//! Several gateway nodes on one PostgreSQL, as a platform team runs them: the real binary, real processes behind it, and what
+//! Several gateway nodes on one PostgreSQL, or one on SQLite, as a platform team runs them: the real binary, real processes behind it, and what
 //! goes wrong.
 //!
 //! Every wait has a deadline; nothing is waited for by sleeping.

@@ -72,8 +72,8 @@ impl Caller {
     }
 
     /// The same to a gateway that may end meanwhile: `None` once it does not answer.
-    pub(crate) fn try_call(&self, tool: &str) -> Option<()> {
-        let params = json!({ "name": tool, "arguments": {} });
+    pub(crate) fn try_call(&self, tool: &str, arguments: &Value) -> Option<()> {
+        let params = json!({ "name": tool, "arguments": arguments });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         let mut stream = TcpStream::connect(self.address).ok()?;
         let request = self.request("POST", "/mcp", "", &body.to_string());

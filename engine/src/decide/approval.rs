@@ -55,12 +55,31 @@ pub struct ApprovalRequest<'a> {
     pub policy: Option<&'a str>,
 }
 
-/// An approval that was used up for a call.
+/// An approval that a call goes on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalGrant {
     pub by: String,
     pub at: Timestamp,
     pub step_up: StepUp,
+    /// What the desk uses up before the call is dispatched. A yes of the person at the client is kept with its request.
+    pub taken: Option<TakenApproval>,
+}
+
+/// An approval that the desk keeps for a call for a few seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenApproval {
+    pub id: String,
+    pub at: Timestamp,
+}
+
+/// Whether a call may be dispatched with the approval that was taken for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum ApprovalUse {
+    /// The approval is used up by this call.
+    Used,
+    /// It is not the call's any more, or the store cannot be written.
+    Lost,
 }
 
 /// What is known of a call's approval.
@@ -82,8 +101,12 @@ pub type ResumeCall = Box<dyn Fn() + Send + Sync>;
 
 /// Where approvals are asked for.
 pub trait ApprovalDesk: std::fmt::Debug + Send + Sync {
-    /// Uses a grant for this call, or asks for one.
+    /// Takes a grant for this call, or asks for one.
     fn ask(&self, request: &ApprovalRequest<'_>) -> ApprovalAnswer;
+
+    /// Uses up a grant that was taken. To be called when the decision on the call is written, and before it is sent: a grant
+    /// whose process is killed in between is still there.
+    fn use_up(&self, taken: &TakenApproval) -> ApprovalUse;
 
     /// Calls `resume` when a person has decided, or when the call has waited for long enough: then it is asked for again.
     fn watch(&self, id: &str, resume: ResumeCall);

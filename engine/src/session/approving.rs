@@ -4,8 +4,8 @@
 use super::{Met, Passage, Session};
 use crate::call::Target;
 use crate::decide::{
-    ApprovalAnswer, ApprovalGrant, ApprovalRequest, Approver, AwaitedApproval, Decided, Denial,
-    Ruling,
+    ApprovalAnswer, ApprovalGrant, ApprovalRequest, ApprovalUse, Approver, AwaitedApproval,
+    Decided, Denial, Ruling,
 };
 use crate::reason::ReasonCode;
 use crate::recorder::now;
@@ -25,7 +25,8 @@ const CANNOT_BE_ASKED: &str = "they cannot be asked: this client shows no questi
     holdpoint.toml";
 
 impl Session {
-    /// Decides on a request. A call that needs approval goes on with one that was granted, which is used up.
+    /// Decides on a request. A call that needs approval goes on with one that was granted, which is used up before the call
+    /// is sent.
     pub(super) fn decide_approved(&self, passage: &Passage<'_>, met: &Met) -> Decided {
         let call = &passage.request.call;
         // A call that waited for a person was counted when it came.
@@ -59,7 +60,7 @@ impl Session {
             Asking::Answered { answer: CallAnswer::Allowed, contract: asked_with, at } => {
                 if asked_with == contract {
                     let by = met.principal.subject.clone();
-                    let grant = ApprovalGrant { by, at, step_up: StepUp::None };
+                    let grant = ApprovalGrant { by, at, step_up: StepUp::None, taken: None };
                     return Decided {
                         ruling: Ruling::Allow,
                         needs_approval: None,
@@ -138,6 +139,15 @@ impl Session {
                 let ruling = Ruling::Deny(Denial::new(ReasonCode::ApprovalRequired, message));
                 Decided { ruling, ..decided }
             }
+        }
+    }
+
+    /// Uses up the approval that a call goes on with, if it needs one.
+    pub(super) fn use_up(&self, grant: Option<&ApprovalGrant>) -> ApprovalUse {
+        match (grant.and_then(|grant| grant.taken.as_ref()), self.server.path.desk()) {
+            (None, _) => ApprovalUse::Used,
+            (Some(taken), Some(desk)) => desk.use_up(taken),
+            (Some(_), None) => ApprovalUse::Lost,
         }
     }
 

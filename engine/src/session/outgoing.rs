@@ -4,6 +4,7 @@
 
 use super::{Session, boundary};
 use crate::batches::{OpenBatches, Passage as Passed};
+use crate::decide::{ApprovalGrant, ApprovalUse};
 use crate::outlet::{ClientOutlet, FreeMessage, Outgoing, ServerOutlet, ToClient};
 use crate::reason::ReasonCode;
 use ledger::record::OutcomeStatus;
@@ -55,6 +56,8 @@ pub(super) struct ServerSide {
 pub(super) struct Last<'a> {
     pub(super) id: &'a Id<'a>,
     pub(super) outgoing: &'a Outgoing<'a>,
+    /// The approval that it is made with.
+    pub(super) grant: Option<&'a ApprovalGrant>,
 }
 
 impl Session {
@@ -156,12 +159,13 @@ impl Session {
 
     /// Sends what was gathered, and one more behind it.
     ///
-    /// INVARIANT: nothing is sent before every decision that it rests on is written.
+    /// INVARIANT: nothing is sent before every decision that it rests on is written, and the grant that it rests on is used up.
     pub(super) fn send_with(&self, last: Option<(Last<'_>, Ticket)>) {
+        let mut unapproved = None;
         let failed = {
             let mut side = self.server_side();
             let gathered_ticket = side.ticket.take();
-            let (last, ticket) = match last {
+            let (mut last, ticket) = match last {
                 Some((last, ticket)) => (Some(last), Some(with(gathered_ticket, ticket))),
                 None => (None, gathered_ticket),
             };
@@ -170,6 +174,7 @@ impl Session {
             let settled = ticket.map(|ticket| self.server.recorder.settle(ticket)).transpose();
             let (sent, error) = match settled {
                 Ok(Some(proof)) => {
+                    unapproved = last.take_if(|last| self.use_up(last.grant) == ApprovalUse::Lost);
                     (side.outlet.flush(proof, last.map(|last| last.outgoing)).is_ok(), None)
                 }
                 Ok(None) => (side.outlet.flush_free().is_ok(), None),
@@ -189,6 +194,9 @@ impl Session {
                 Some((gathered, reason, error))
             }
         };
+        if let Some(last) = unapproved {
+            self.fail(last.id.key(), ReasonCode::ApprovalRequired, OutcomeStatus::Error);
+        }
         let Some((gathered, reason, error)) = failed else { return };
         if let Some(error) = error {
             self.remark(&format!("calls were refused because they cannot be recorded: {error}"));

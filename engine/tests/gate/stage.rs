@@ -2,10 +2,12 @@
 
 use attest::ToolAllowlist;
 use contract::origin::{ProgramOrigin, Redactor};
+use contract::surface::ListKind;
 use contract::time::Timestamp;
 use engine::admission::Checker;
 use engine::behavior::Probe;
-use engine::decide::{Path, PreflightLimits};
+use engine::call::Call;
+use engine::decide::{ApprovalDesk, Authorization, Authorizer, Path, PreflightLimits};
 use engine::error_log::ErrorLog;
 use engine::judge::{FirstUsePolicy, Instance, Judge, Rules, Seen};
 use engine::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
@@ -21,6 +23,7 @@ use gate::behavior::Consent;
 use gate::posture::{Posture, Settings};
 use gate::server::ServerId;
 use gate::shown::ListMode;
+use gate::view::{ListView, Visible};
 use ledger::folder::{ChainId, Folder};
 use policy::preflight::{RateLimiter, Throttle};
 use serde_json::{Value, json};
@@ -169,6 +172,25 @@ pub(crate) fn tools(tools: &[Value]) -> String {
     json!(tools).to_string()
 }
 
+/// Every call of a tool needs the approval of another person.
+#[derive(Debug)]
+struct AskOthers;
+
+impl Authorizer for AskOthers {
+    fn authorize(&self, _: &Principal, _: &ServerId, call: &Call<'_>) -> Authorization {
+        match call.target {
+            Some(_) => {
+                Authorization::NeedsApproval { policy: None, groups: vec!["leads".to_owned()] }
+            }
+            None => Authorization::Permit { policy: None },
+        }
+    }
+
+    fn visible(&self, _: &Principal, _: &ServerId, _: ListKind, list: &ListView) -> Arc<Visible> {
+        Arc::new(list.visible(|_| true))
+    }
+}
+
 /// What a stage is set up with.
 pub(crate) struct Setting {
     pub(crate) posture: Posture,
@@ -180,6 +202,8 @@ pub(crate) struct Setting {
     pub(crate) allowed: Option<Arc<ToolAllowlist>>,
     /// The tool that the person at the client has to allow each call of.
     pub(crate) approved: Option<&'static str>,
+    /// Where other people are asked to approve every call.
+    pub(crate) desk: Option<Arc<dyn ApprovalDesk>>,
     /// How often calls may be made.
     pub(crate) rate: Option<&'static str>,
     pub(crate) checker: Option<Checker>,
@@ -203,6 +227,7 @@ impl Default for Setting {
             limits: PreflightLimits::default(),
             allowed: None,
             approved: None,
+            desk: None,
             rate: None,
             checker: None,
             program: None,
@@ -285,6 +310,10 @@ impl Stage {
         };
         let path = match setting.approved {
             Some(tool) => path.asking_person_for([tool.to_owned()].into()),
+            None => path,
+        };
+        let path = match setting.desk {
+            Some(desk) => path.authorized_by(Arc::new(AskOthers)).approved_by(desk),
             None => path,
         };
         let gated = Arc::new(Server::new(ServerParts {
@@ -485,19 +514,27 @@ impl Stage {
     }
 
     fn lines(&self, is_wanted: impl Fn(&ChainId) -> bool) -> Vec<Value> {
-        let folder = DiskFolder::new(&self.home.receipts_path());
-        let listing = folder.listing().expect("a listing");
-        let mut lines = Vec::new();
-        for (chain, files) in listing.chains.iter().filter(|(chain, _)| is_wanted(chain)) {
-            for number in files.segments.keys() {
-                let mut text = String::new();
-                let mut segment = folder.segment(chain, *number).expect("a segment");
-                io::Read::read_to_string(&mut segment, &mut text).expect("text");
-                lines.extend(text.lines().map(|line| serde_json::from_str(line).expect("JSON")));
-            }
-        }
-        lines
+        lines_in(&self.home.receipts_path(), is_wanted)
     }
+}
+
+/// The lines of these chains in a folder of receipts.
+pub(crate) fn lines_in(
+    receipts: &std::path::Path,
+    is_wanted: impl Fn(&ChainId) -> bool,
+) -> Vec<Value> {
+    let folder = DiskFolder::new(receipts);
+    let listing = folder.listing().expect("a listing");
+    let mut lines = Vec::new();
+    for (chain, files) in listing.chains.iter().filter(|(chain, _)| is_wanted(chain)) {
+        for number in files.segments.keys() {
+            let mut text = String::new();
+            let mut segment = folder.segment(chain, *number).expect("a segment");
+            io::Read::read_to_string(&mut segment, &mut text).expect("text");
+            lines.extend(text.lines().map(|line| serde_json::from_str(line).expect("JSON")));
+        }
+    }
+    lines
 }
 
 impl Drop for Stage {

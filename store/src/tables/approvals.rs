@@ -8,7 +8,7 @@ use super::switch_seal::key_for;
 use crate::act::within;
 use crate::approval::{
     ApprovalDecision, ApprovalId, ApprovalState, ApprovalStore, ArgsHash, CallApproval,
-    CallBinding, KEPT_APPROVAL_DAYS, MAX_PARKED_CALLS, Taken,
+    CallBinding, KEPT_APPROVAL_DAYS, KEPT_FOR_TAKER_MILLISECONDS, MAX_PARKED_CALLS, Spent, Taken,
 };
 use crate::authenticate::StateSeal;
 use crate::by::By;
@@ -76,6 +76,15 @@ impl<B: Backend> ApprovalStore for B {
             self.grants_seen().set(self.grants_seen().get().max(seen.saturating_add(1)));
         }
         Ok(taken)
+    }
+
+    fn use_approval(&mut self, id: &ApprovalId, taken_at: Timestamp) -> Result<Spent, StoreError> {
+        let seen = self.grants_seen().get();
+        let spent = self.write(|rows, keys| use_up(rows, keys, id, taken_at, seen))?;
+        if let Spent::Spent = spent {
+            self.grants_seen().set(self.grants_seen().get().max(seen.saturating_add(1)));
+        }
+        Ok(spent)
     }
 
     fn grant_count(&self) -> Result<i64, StoreError> {
@@ -198,14 +207,18 @@ fn decide(
     match state {
         ApprovalState::Granted => grant_seal::change(rows, keys, seen, || {
             write()?;
-            let authentication = fed(rows, &key_for(rows, keys, false)?, id)?.finish(0);
-            let sql = "UPDATE call_approvals SET authentication = $2 WHERE id = $1";
-            rows.execute(sql, &[id.as_str().into(), authentication.as_slice().into()])
+            authenticate(rows, keys, id)
         })?,
         _ => write()?,
     };
     let detail = format!("{} of {}", approval.call.principal, approval.call.server);
     Event { action, subject: Some(id.as_str()), detail: Some(&detail) }.write(rows, by)
+}
+
+fn authenticate(rows: &dyn Transaction, keys: &Keys, id: &ApprovalId) -> Result<u64, StoreError> {
+    let authentication = fed(rows, &key_for(rows, keys, false)?, id)?.finish(0);
+    let sql = "UPDATE call_approvals SET authentication = $2 WHERE id = $1";
+    rows.execute(sql, &[id.as_str().into(), authentication.as_slice().into()])
 }
 
 /// What authenticates a grant: all of its row.
@@ -247,19 +260,42 @@ fn take(
     if state != ApprovalState::Granted {
         return Ok(Taken::Not(state));
     }
+    let kept_until = |taken: Timestamp| taken.0.saturating_add(KEPT_FOR_TAKER_MILLISECONDS);
+    if approval.taken_at.is_some_and(|taken| at.0 < kept_until(taken)) {
+        return Ok(Taken::Not(ApprovalState::Granted));
+    }
     if !is_authentic(rows, keys, id)? {
         return Err(GARBLED);
     }
     // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself: a grant that was
-    // in doubt is none any more then.
-    let sql = "UPDATE call_approvals SET state = 'used', used_at = $2 WHERE id = $1 AND state = 'granted'";
-    let use_up = || rows.execute(sql, &[id.as_str().into(), at.0.into()]);
-    if grant_seal::change(rows, keys, seen, use_up)? != 1 {
+    // in doubt is none any more then. Each moment at which it is taken is later than the one before, so the moment says
+    // which taker has it.
+    let sql = "UPDATE call_approvals SET used_at = $2 WHERE id = $1 AND state = 'granted'";
+    let change = || match rows.execute(sql, &[id.as_str().into(), at.0.into()])? {
+        1 => authenticate(rows, keys, id),
+        none => Ok(none),
+    };
+    if grant_seal::change(rows, keys, seen, change)? != 1 {
         return Ok(Taken::Doubted);
     }
-    approval.state = ApprovalState::Used;
-    approval.used_at = Some(at);
+    approval.taken_at = Some(at);
     Ok(Taken::Taken(Box::new(approval)))
+}
+
+fn use_up(
+    rows: &dyn Transaction,
+    keys: &Keys,
+    id: &ApprovalId,
+    taken_at: Timestamp,
+    seen: i64,
+) -> Result<Spent, StoreError> {
+    let sql = "UPDATE call_approvals SET state = 'used'
+               WHERE id = $1 AND state = 'granted' AND used_at = $2";
+    let change = || rows.execute(sql, &[id.as_str().into(), taken_at.0.into()]);
+    match grant_seal::change(rows, keys, seen, change)? {
+        1 => Ok(Spent::Spent),
+        _ => Ok(Spent::NotHeld),
+    }
 }
 
 fn from_row(row: &dyn Row) -> Option<CallApproval> {
@@ -284,6 +320,6 @@ fn from_row(row: &dyn Row) -> Option<CallApproval> {
             _ => Some(signed(row, 9, 10)?),
         },
         mfa: row.cell(STEP_UP).text() == Some(MFA),
-        used_at: row.cell(11).optional(Cell::integer)?.map(Timestamp),
+        taken_at: row.cell(11).optional(Cell::integer)?.map(Timestamp),
     })
 }

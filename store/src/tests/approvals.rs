@@ -3,7 +3,8 @@
 use super::bench::*;
 use crate::{
     ApprovalDecision, ApprovalId, ApprovalState, ArgsHash, By, CallBinding, KEPT_APPROVAL_DAYS,
-    MAX_PARKED_CALLS, MAX_PRINCIPAL_BYTES, MAX_TOOL_BYTES, Signed, Store, StoreError, Taken,
+    KEPT_FOR_TAKER_MILLISECONDS, MAX_PARKED_CALLS, MAX_PRINCIPAL_BYTES, MAX_TOOL_BYTES, Signed,
+    Spent, Store, StoreError, Taken,
 };
 use contract::hash::EntryHash;
 use gate::time::Timestamp;
@@ -50,11 +51,83 @@ fn a_parked_call_is_granted_by_another_and_used_once(kind: Kind) {
     assert_eq!(taken.decided, Some(Signed { by: "bob".to_owned(), at: at(1) }));
     assert_eq!(bench.store().approval(&approval("a1")).unwrap().as_ref(), Some(&*taken));
     let again = store.take_approval(&approval("a1"), &call(), at(3)).unwrap();
+    assert_eq!(again, Taken::Not(ApprovalState::Granted), "it is kept for its taker");
+    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::Spent);
+    let again = store.take_approval(&approval("a1"), &call(), at(4)).unwrap();
     assert_eq!(again, Taken::Not(ApprovalState::Used));
+    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::NotHeld);
     let events = store.events().unwrap();
     assert_eq!(events.len(), 1);
     assert_eq!((events[0].action.as_str(), events[0].by.as_str()), ("approval.grant", "bob"));
     assert_eq!(events[0].subject.as_deref(), Some("a1"));
+}
+
+/// What a process leaves that is killed after it took a grant, or is slower than the others wait.
+fn a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (id, mut killed) = (approval("k1"), bench.store());
+    killed.park_call(&id, &call(), NOON, at(3 * KEPT_FOR_TAKER_MILLISECONDS)).unwrap();
+    killed.decide_call(&id, ApprovalDecision::Grant { mfa: true }, BOB).unwrap();
+    assert!(matches!(killed.take_approval(&id, &call(), at(2)).unwrap(), Taken::Taken(_)));
+    let mut store = bench.store();
+    let (early, late) = (at(1 + KEPT_FOR_TAKER_MILLISECONDS), at(2 + KEPT_FOR_TAKER_MILLISECONDS));
+    let taken = store.take_approval(&id, &call(), early).unwrap();
+    assert_eq!(taken, Taken::Not(ApprovalState::Granted));
+    let Taken::Taken(taken) = store.take_approval(&id, &call(), late).unwrap() else {
+        panic!("not taken")
+    };
+    assert_eq!((taken.decided.unwrap().by.as_str(), taken.mfa), ("bob", true));
+    // The first taker was slow and not killed: it has lost the grant.
+    assert_eq!(killed.use_approval(&id, at(2)).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&id, late).unwrap(), Spent::Spent);
+    for (store, moment) in [(&mut killed, at(2)), (&mut store, late)] {
+        assert_eq!(store.use_approval(&id, moment).unwrap(), Spent::NotHeld);
+        let later = at(2 * KEPT_FOR_TAKER_MILLISECONDS + 2);
+        let again = store.take_approval(&id, &call(), later).unwrap();
+        assert_eq!(again, Taken::Not(ApprovalState::Used));
+    }
+}
+
+/// The time in which a grant counts is not longer for having been taken.
+fn a_grant_that_its_taker_did_not_use_expires(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = granted(&bench);
+    assert!(matches!(
+        store.take_approval(&approval("a1"), &call(), at(2)).unwrap(),
+        Taken::Taken(_)
+    ));
+    let late = at(2 + KEPT_FOR_TAKER_MILLISECONDS);
+    let taken = store.take_approval(&approval("a1"), &call(), late).unwrap();
+    assert_eq!(taken, Taken::Not(ApprovalState::Expired));
+    assert_eq!(store.expire_approvals(at(100)).unwrap(), 1);
+    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::NotHeld);
+}
+
+/// Someone who can write to the database makes a grant look as if it had not been taken, or not been used.
+fn a_grant_that_is_put_back_while_it_is_taken_is_used_once(kind: Kind) {
+    let bench = Bench::new(kind);
+    let mut store = granted(&bench);
+    bench.edit("CREATE TABLE kept AS SELECT * FROM call_approvals");
+    let id = approval("a1");
+    assert!(matches!(store.take_approval(&id, &call(), at(2)).unwrap(), Taken::Taken(_)));
+    let put_back = "DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept";
+    bench.edit(put_back);
+    let mut other = bench.store();
+    assert!(matches!(other.take_approval(&id, &call(), at(3)).unwrap(), Taken::Taken(_)));
+    assert_eq!(store.use_approval(&id, at(2)).unwrap(), Spent::NotHeld);
+    bench.edit("CREATE TABLE kept_taken AS SELECT * FROM call_approvals");
+    assert_eq!(other.use_approval(&id, at(3)).unwrap(), Spent::Spent);
+    // Taken, as its taker left it: of the row and its authentication nothing is missing.
+    bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept_taken");
+    for store in [&mut store, &mut other] {
+        assert_eq!(store.use_approval(&id, at(3)).unwrap(), Spent::NotHeld);
+    }
+    assert_eq!(state(&*store), ApprovalState::Expired);
+    // A moment that was moved back, so that it could be taken again at once.
+    bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept_taken");
+    bench.edit("UPDATE call_approvals SET used_at = 1");
+    let taken = store.take_approval(&id, &call(), at(4));
+    assert!(matches!(taken, Err(StoreError::Garbled { .. })), "{taken:?}");
 }
 
 fn a_refused_call_is_not_made(kind: Kind) {
@@ -157,6 +230,16 @@ fn of_many_takers_at_once_one_gets_it(kind: Kind) {
             takers.into_iter().map(|taker| taker.join().unwrap()).sum()
         });
         assert_eq!(taken, 1);
+        let spent: usize = std::thread::scope(|scope| {
+            let (bench, id) = (&bench, &id);
+            let spend = move || {
+                let spent = bench.store().use_approval(id, at(2)).unwrap();
+                usize::from(spent == Spent::Spent)
+            };
+            let takers: Vec<_> = (0..6).map(|_| scope.spawn(spend)).collect();
+            takers.into_iter().map(|taker| taker.join().unwrap()).sum()
+        });
+        assert_eq!(spent, 1);
     }
 }
 
@@ -230,6 +313,7 @@ fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
     bench.edit("CREATE TABLE kept_seal AS SELECT * FROM switch_seal");
     let take = |store: &mut dyn Store| store.take_approval(&approval("a1"), &call(), at(2));
     assert!(matches!(take(&mut *store).unwrap(), Taken::Taken(_)));
+    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::Spent);
     let put_back = "DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept";
     bench.edit(put_back);
     assert_eq!(state(&*store), ApprovalState::Granted);
@@ -267,6 +351,7 @@ fn grants_that_expire_or_are_used_leave_the_others_sound(kind: Kind) {
     for (store, name) in [(&mut other, "b3"), (&mut one, "b2")] {
         let taken = store.take_approval(&approval(name), &call(), at(61)).unwrap();
         assert!(matches!(taken, Taken::Taken(_)), "{name}: {taken:?}");
+        assert_eq!(store.use_approval(&approval(name), at(61)).unwrap(), Spent::Spent, "{name}");
     }
     let before = one.grant_count().unwrap();
     one.park_call(&approval("b4"), &call(), at(61), at(70)).unwrap();
@@ -275,6 +360,9 @@ fn grants_that_expire_or_are_used_leave_the_others_sound(kind: Kind) {
 }
 
 on_both![
+    a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once,
+    a_grant_that_its_taker_did_not_use_expires,
+    a_grant_that_is_put_back_while_it_is_taken_is_used_once,
     a_used_grant_that_is_put_back_does_not_count,
     grants_that_expire_or_are_used_leave_the_others_sound,
     a_grant_that_something_else_wrote_is_not_taken,

@@ -5,7 +5,7 @@ use super::{HOLDPOINT, Witnessed, unwitnessed};
 use crate::Store;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyId, ApiKeyStore, NewApiKey};
 use crate::approval::{
-    ApprovalDecision, ApprovalId, ApprovalStore, CallApproval, CallBinding, Taken,
+    ApprovalDecision, ApprovalId, ApprovalStore, CallApproval, CallBinding, Spent, Taken,
 };
 use crate::by::By;
 use crate::drill::{DrillSighting, DrillStore};
@@ -205,6 +205,10 @@ impl ApprovalStore for Witnessed {
         at: Timestamp,
     ) -> Result<Taken, StoreError> {
         self.store.take_approval(id, call, at)
+    }
+
+    fn use_approval(&mut self, id: &ApprovalId, taken_at: Timestamp) -> Result<Spent, StoreError> {
+        self.store.use_approval(id, taken_at)
     }
 
     fn grant_count(&self) -> Result<i64, StoreError> {
