@@ -4,7 +4,7 @@
 import { createServer } from 'node:http';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { bench, check, events, here, run } from './bench.mjs';
+import { bench, check, events, gate, here, run } from './bench.mjs';
 
 // One server that is both; `lie` changes what it says.
 async function liar(lie) {
@@ -81,6 +81,8 @@ const ATTACKS = [
   ['the metadata redirects', 'redirect_refused', { redirectMetadata: true }],
   ['the token endpoint redirects with the code', 'redirect_refused', { redirectToken: true }],
   ['the client was registered with another redirect', 'unusable_answer', { client: () => ({ redirect_uris: ['https://evil.example/cb'] }) }],
+  ['a client of another issuer', 'issuer_changed', { options: ['--client-id', 'c', '--issuer', 'https://honest.example'] }],
+  ['only clients that the server knows', 'no_registration', { server: () => ({ registration_endpoint: undefined }) }],
   ['two codes in one answer', 'bad_answer', { answer: (_, asked) => ({ code: undefined, [`x&code=1&code=2&y`]: asked.state }) }],
   ['the person says no', 'denied', { answer: () => ({ code: undefined, error: 'access_denied' }) }],
   ['a bound token without a key', 'unusable_answer', { token: () => ({ access_token: 'at', token_type: 'DPoP' }) }],
@@ -92,9 +94,9 @@ await bench(async (folder) => {
   mkdirSync(home, { mode: 0o700 });
   const env = { ...process.env, HOLDPOINT_HOME: home, HOME: folder, BROWSER: `node ${here}plain-browser.mjs` };
   let before = 0;
-  for (const [name, code, lie] of ATTACKS) {
+  for (const [number, [name, code, lie]] of ATTACKS.entries()) {
     const { url, seen, end } = await liar(lie);
-    const answer = await run(['sign-in', url], env);
+    const answer = await run(['sign-in', url, ...(lie.options ?? [])], env);
     const refused = events(home, 'sign_in.refuse');
     const reason = refused.at(-1)?.data?.reason;
     const isRefused = answer.code === 11 && refused.length === before + 1 && reason === code;
@@ -102,6 +104,15 @@ await bench(async (folder) => {
     const asked = seen.filter(({ path }) => path === '/elsewhere').length;
     check(`${name}: nothing else is reached`, asked === 0, seen);
     before = refused.length;
+
+    // The same in the path of a host: its first request is refused, and nothing of it reaches the server.
+    const session = gate(['--server', `liar-${number}`, '--url', url, '--sign-in', ...(lie.options ?? [])], env);
+    const greeting = await session.greet();
+    await session.end();
+    const ran = events(home, 'sign_in.refuse').slice(before);
+    const isOver = greeting.error?.data?.reason === 'credential_unavailable' && ran.length > 0 && ran.every(({ data }) => data.reason === code);
+    check(`${name}: ${code} in run`, isOver, { greeting, said: session.said(), ran });
+    before += ran.length;
     end();
   }
 

@@ -468,7 +468,10 @@ pub(crate) fn fault(status: StatusCode, code: i64, words: &str) -> Reply {
 
 fn unrecorded(id: &[u8]) -> Reply {
     let words = "○ holdpoint — the request could not be recorded, so it was not made";
-    reply::json(StatusCode::OK, [frame::error(id, -32012, words).into()])
+    let reason = ReasonCode::LedgerUnavailable;
+    let data = serde_json::json!({"reason": reason.as_str()});
+    let refusal = frame::error_with(id, reason.code(), words, Some(data));
+    reply::json(StatusCode::OK, [refusal.into()])
 }
 
 /// The lists of a catalog that a scope has something of.

@@ -99,6 +99,23 @@ impl SignInRoute {
         )
     }
 
+    /// Whether a browser shows what it answers.
+    fn is_shown(&self) -> bool {
+        match self {
+            SignInRoute::Metadata
+            | SignInRoute::Token
+            | SignInRoute::Revoke
+            | SignInRoute::ClientDocument => false,
+            SignInRoute::Authorize
+            | SignInRoute::Consent
+            | SignInRoute::Callback
+            | SignInRoute::Link(_)
+            | SignInRoute::UpstreamCallback(_)
+            | SignInRoute::Account
+            | SignInRoute::SignOut => true,
+        }
+    }
+
     fn is_posted(&self) -> bool {
         matches!(
             self,
@@ -157,6 +174,9 @@ impl Node {
         }
         let public_url = settings.front.public_url.clone();
         let asked = Asked { node: &self, parts: &parts, public_url };
+        if route.is_shown() && is_framed(&parts) {
+            return asked.refuse(&route, &SignInRefusal::Framed);
+        }
         let form = match expected == Method::POST {
             true => match read_form(&parts, body).await {
                 Ok(form) => form,
@@ -219,6 +239,14 @@ impl Asked<'_> {
         });
         reply::json(StatusCode::OK, [Bytes::from(document.to_string())])
     }
+}
+
+/// Whether a browser loads a page into another one (Fetch Metadata). It would not show the page, whose headers forbid frames;
+/// refused here, the attempt is recorded too.
+fn is_framed(parts: &Parts) -> bool {
+    const FRAMES: [&str; 5] = ["embed", "fencedframe", "frame", "iframe", "object"];
+    let shown_in = parts.headers.get("sec-fetch-dest").and_then(|value| value.to_str().ok());
+    shown_in.is_some_and(|shown_in| FRAMES.contains(&shown_in))
 }
 
 async fn read_form<B>(parts: &Parts, body: B) -> Result<Form, SignInRefusal>

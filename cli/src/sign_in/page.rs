@@ -21,7 +21,9 @@ impl Page {
         Page {
             status: 200,
             title: "Signed in",
-            text: format!("Holdpoint is signed in to {host}. You can close this tab."),
+            text: format!(
+                "Your applications can now use {host} through Holdpoint on this computer. You can close this tab."
+            ),
         }
     }
 
@@ -30,7 +32,7 @@ impl Page {
             status: 400,
             title: "Not signed in",
             text: format!(
-                "The sign-in to {host} did not work: {why}. Nothing was kept. You can close this tab."
+                "You are not signed in to {host}: {why}. Nothing was saved. You can close this tab and sign in again."
             ),
         }
     }
@@ -39,8 +41,8 @@ impl Page {
     pub(super) fn stray() -> Page {
         Page {
             status: 400,
-            title: "Not an answer to this sign-in",
-            text: "This request does not belong to the sign-in that is under way, and was ignored. If you did not sign in just now, close this tab.".to_owned(),
+            title: "This page belongs to another sign-in",
+            text: "It was ignored, and the sign-in that you began goes on in its own tab. If you did not begin one, another page may have opened this one: close it.".to_owned(),
         }
     }
 
@@ -48,7 +50,7 @@ impl Page {
         Page {
             status: 404,
             title: "Nothing here",
-            text: "This address only ends a sign-in.".to_owned(),
+            text: "Holdpoint uses this address while you sign in, and for nothing else. You can close this tab.".to_owned(),
         }
     }
 

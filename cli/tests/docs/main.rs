@@ -129,6 +129,45 @@ fn prose_is_wrapped() {
     assert!(overlong.is_empty(), "lines over 120 columns:\n{}", overlong.join("\n"));
 }
 
+/// The texts between backticks in a cell of a table.
+fn quoted(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_refusal_in_the_table_of_attacks_is_in_the_test_that_it_names() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let mut tests = read("gateway/tests/front/sign_in.rs");
+    for file in fs::read_dir(root().join("gateway/tests/front/sign_in")).unwrap() {
+        tests += &fs::read_to_string(file.unwrap().path()).unwrap();
+    }
+    let script = read("conformance/sign-in/attacks.mjs").replace("\\'", "'");
+    // A test of the gateway is a function, one of the laptop a line of the script.
+    let body_of = |name: &str| match name.contains(' ') {
+        false => {
+            let body = tests.split_once(&format!("fn {name}(")).map(|(_, rest)| rest);
+            body.and_then(|rest| rest.split("\n}\n").next())
+        }
+        true => script.lines().find(|line| line.contains(&format!("'{name}'"))),
+    };
+    let page = read("docs/gateway-sign-in.md");
+    let table = page.split_once("| attack | place | code | test |").unwrap().1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let mut count = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').collect();
+        let bodies: Vec<&str> = quoted(cells[4])
+            .map(|name| body_of(name).unwrap_or_else(|| panic!("no test `{name}`")))
+            .collect();
+        assert!(!bodies.is_empty(), "{row}");
+        for code in quoted(cells[3]) {
+            assert!(bodies.iter().all(|body| body.contains(code)), "{code}: {row}");
+        }
+        count += 1;
+    }
+    assert!(count > 30, "only {count} rows");
+}
+
 #[test]
 fn the_comparison_names_the_versions_that_its_script_installs() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();

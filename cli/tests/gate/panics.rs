@@ -249,7 +249,7 @@ fn a_panic_while_a_receipt_is_written_lets_no_call_through_from_then_on() {
 #[test]
 fn a_panic_of_the_thread_for_the_disk_lets_no_call_through_from_then_on() {
     let bench = Bench::new();
-    let mut client = gate(&bench, "disk:tend", &[]);
+    let mut client = gate(&bench, "disk:receipts", &[]);
     let deadline = std::time::Instant::now() + DEADLINE;
     let refusal = loop {
         let answer = report(&mut client, "fine");

@@ -59,7 +59,9 @@ impl Node {
         }
         let why = known.server.broker.obtain(&visit.inbound).await.err()?;
         let reason = ReasonCode::CredentialUnavailable;
-        let _ = self.record_refusal(visit, asked, reason);
+        if self.record_refusal(visit, asked, reason).is_none() {
+            return Some(super::unrecorded(asked.id));
+        }
         let mut data = json!({"reason": reason.as_str(), "server": id.as_str()});
         let is_asked = matches!(why, Unavailable::SignInNeeded);
         let link = is_asked.then(|| self.sign_in_link(visit, &known.server)).flatten();

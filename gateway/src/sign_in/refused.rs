@@ -62,6 +62,8 @@ pub(super) enum SignInRefusal {
     RefreshReused,
     #[error("the sign-in has ended")]
     Ended,
+    #[error("a page of another site shows this one in a frame")]
+    Framed,
     #[error("this form was not shown to this browser, or a while ago")]
     Csrf,
     #[error("this sign-in was not begun in this browser, or a while ago")]
@@ -135,6 +137,7 @@ impl SignInRefusal {
             SignInRefusal::RefreshToken => "oauth_refresh_token",
             SignInRefusal::RefreshReused => "oauth_refresh_reused",
             SignInRefusal::Ended => "oauth_ended",
+            SignInRefusal::Framed => "oauth_framed",
             SignInRefusal::Csrf => "oauth_csrf",
             SignInRefusal::State => "oauth_state",
             SignInRefusal::StateReplayed => "oauth_state_replayed",
@@ -194,9 +197,10 @@ impl SignInRefusal {
             SignInRefusal::Provider(_)
             | SignInRefusal::Upstream(_)
             | SignInRefusal::UpstreamAnswer(_) => StatusCode::BAD_GATEWAY,
-            SignInRefusal::OtherPerson | SignInRefusal::Revoked | SignInRefusal::Csrf => {
-                StatusCode::FORBIDDEN
-            }
+            SignInRefusal::OtherPerson
+            | SignInRefusal::Revoked
+            | SignInRefusal::Csrf
+            | SignInRefusal::Framed => StatusCode::FORBIDDEN,
             SignInRefusal::NoSuchServer => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         }
@@ -218,6 +222,9 @@ impl SignInRefusal {
             }
             SignInRefusal::Link | SignInRefusal::LinkUsed => {
                 "Links work once, for ten minutes. Repeat what you did in the application to get a new one."
+            }
+            SignInRefusal::Framed => {
+                "The page around this one may try to have you press a button that you do not see. Close it, and begin again in the application."
             }
             SignInRefusal::Csrf | SignInRefusal::State | SignInRefusal::StateReplayed => {
                 "Begin again in the application. If you did not start a sign-in, close this page."

@@ -90,12 +90,12 @@ async fn a_crafted_request_redirects_nobody_and_leaves_a_line() {
         ),
         ("two of one", ("state=1&client_id", CLIENT), "oauth_repeated_parameter"),
     ] {
-        let page = Browser::default().get(&scene.stage, &scene.request(&[changed])).await;
+        let mut victim = Browser::default();
+        let page = victim.get(&scene.stage, &scene.request(&[changed])).await;
         assert_eq!(page.status, 400, "{what}: {}", page.body);
         assert!(page.headers.get("location").is_none(), "{what}");
         assert!(page.headers.get("set-cookie").is_none(), "{what}");
-        let told = scene.events("oauth.refused");
-        assert!(told.iter().any(|event| event["data"]["reason"] == code), "{what}: {told:?}");
+        assert_eq!(scene.refused(&victim), [code], "{what}");
     }
     // Errors of a request whose redirect address is the client's own go there, with who answers.
     for (changed, error, code) in [
@@ -107,14 +107,14 @@ async fn a_crafted_request_redirects_nobody_and_leaves_a_line() {
         (("resource", "https://mcp.example.com/admin"), "invalid_target", "oauth_target"),
         (("resource", "https://other.example/mcp"), "invalid_target", "oauth_target"),
     ] {
-        let answer = Browser::default().get(&scene.stage, &scene.request(&[changed])).await;
+        let mut victim = Browser::default();
+        let answer = victim.get(&scene.stage, &scene.request(&[changed])).await;
         let to = location(&answer);
         assert!(to.starts_with(REDIRECT), "{changed:?}: {to}");
         assert_eq!(parameter(&to, "error").as_deref(), Some(error));
         assert_eq!(parameter(&to, "iss").as_deref(), Some(PUBLIC_URL));
         assert_eq!(parameter(&to, "state").as_deref(), Some("s1"));
-        let told = scene.events("oauth.refused");
-        assert!(told.iter().any(|event| event["data"]["reason"] == code), "{changed:?}: {told:?}");
+        assert_eq!(scene.refused(&victim), [code], "{changed:?}");
     }
 }
 
@@ -135,27 +135,37 @@ async fn the_consent_page_cannot_be_framed_forged_or_answered_from_elsewhere() {
         format!("transaction={}&csrf={}&decision=allow", form.transaction, form.csrf)
     };
     // An attacker's form in the victim's browser, the victim's form in the attacker's, and one with half of each.
+    let half = format!("transaction={}&csrf={}&decision=allow", form.transaction, forged.csrf);
     for (browser, body) in [
-        (&mut ada, allow(&forged)),
-        (&mut eve, allow(&form)),
-        (&mut Browser::default(), allow(&form)),
+        (ada.clone(), allow(&forged)),
+        (eve.clone(), allow(&form)),
+        (Browser::default(), allow(&form)),
+        (ada.clone(), half),
     ] {
+        let mut browser = browser.moved();
         let answer = browser.post(&scene.stage, "/oauth/consent", &body).await;
         assert_eq!(answer.status, 403, "{}", answer.body);
+        assert_eq!(scene.refused(&browser), ["oauth_csrf"]);
     }
-    let half = format!("transaction={}&csrf={}&decision=allow", form.transaction, forged.csrf);
-    assert_eq!(ada.post(&scene.stage, "/oauth/consent", &half).await.status, 403);
-    let told = scene.events("oauth.refused");
-    assert!(told.iter().any(|event| event["data"]["reason"] == "oauth_csrf"), "{told:?}");
     // A page of another site that posts the form with the victim's cookies.
-    let cookies = ada.cookies();
-    let headers = [
-        ("content-type", "application/x-www-form-urlencoded"),
-        ("cookie", cookies.as_str()),
-        ("origin", "https://evil.example"),
-    ];
-    let crossed = scene.stage.send("POST", "/oauth/consent", &headers, &allow(&form)).await;
-    assert_eq!(crossed.status, 403);
+    let mut crossed = ada.moved();
+    let origin = [("origin", "https://evil.example")];
+    let answer = crossed.post_with(&scene.stage, "/oauth/consent", &origin, &allow(&form)).await;
+    assert_eq!(answer.status, 403);
+    assert_eq!(scene.refused(&crossed), ["not_ours"]);
+    // A page of another site that shows this one in a frame: a browser that says so is told no, and it is recorded.
+    for shown_in in ["iframe", "frame", "embed", "object", "fencedframe"] {
+        let mut framed = ada.moved();
+        let headers = [("sec-fetch-dest", shown_in)];
+        let answer = framed.get_with(&scene.stage, &scene.request(&[]), &headers).await;
+        assert_eq!(answer.status, 403, "{shown_in}: {}", answer.body);
+        assert!(answer.headers.get("set-cookie").is_none() && !answer.body.contains("<form"));
+        assert_eq!(scene.refused(&framed), ["oauth_framed"], "{shown_in}");
+    }
+    let mut alone = ada.moved();
+    let headers = [("sec-fetch-dest", "document")];
+    let answer = alone.get_with(&scene.stage, &scene.request(&[]), &headers).await;
+    assert_eq!((answer.status, scene.refused(&alone)), (200, vec![]), "{}", answer.body);
     // A refusal goes back to the client, and is told.
     let refused = format!("transaction={}&csrf={}&decision=refuse", form.transaction, form.csrf);
     let answer = ada.post(&scene.stage, "/oauth/consent", &refused).await;
@@ -168,18 +178,24 @@ async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it(
     let scene = Scene::open("").await;
     let mut ada = Browser::default();
     let asked = scene.agree(&mut ada).await;
+    let ada = ada;
     let good = scene.answer(&asked, "ada", &json!({}));
-    // In another browser; with another state; without one.
-    let elsewhere = Browser::default().get(&scene.stage, &good).await;
-    assert_eq!(elsewhere.status, 400);
+    // In another browser; with another state.
+    let mut elsewhere = Browser::default();
+    assert_eq!(elsewhere.get(&scene.stage, &good).await.status, 400);
+    assert_eq!(scene.refused(&elsewhere), ["oauth_state"]);
     let state = parameter(&asked, "state").unwrap();
     let other = state.split_once('.').unwrap().0.to_owned() + ".0000";
-    assert_eq!(ada.get(&scene.stage, &good.replace(&state, &other)).await.status, 400);
+    let refuse = async |answer: &str, code: &str| {
+        let mut victim = ada.moved();
+        let page = victim.get(&scene.stage, answer).await;
+        assert_eq!(page.status, 400, "{answer}: {}", page.body);
+        assert_eq!(scene.refused(&victim), [code], "{answer}");
+    };
+    refuse(&good.replace(&state, &other), "oauth_state").await;
     // A mix-up: the answer of another issuer, or one that does not say.
     for iss in ["https://evil.example", ""] {
-        let mixed = scene.answer_as(&asked, "ada", &json!({}), iss);
-        let answer = ada.get(&scene.stage, &mixed).await;
-        assert_eq!(answer.status, 400, "{}", answer.body);
+        refuse(&scene.answer_as(&asked, "ada", &json!({}), iss), "oauth_issuer").await;
     }
     // A code that stands for another sign-in, another client or another issuer.
     for claims in [
@@ -189,17 +205,10 @@ async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it(
         json!({"iss": "https://evil.example"}),
         json!({"exp": 1}),
     ] {
-        let injected = scene.answer(&asked, "ada", &claims);
-        let answer = ada.get(&scene.stage, &injected).await;
-        assert_eq!(answer.status, 400, "{claims}: {}", answer.body);
+        refuse(&scene.answer(&asked, "ada", &claims), "oauth_id_token").await;
     }
-    let kept = ada.clone();
-    assert_eq!(ada.get(&scene.stage, &good).await.status, 303);
-    assert_eq!(kept.clone().get(&scene.stage, &good).await.status, 400, "it was used");
-    let told: Vec<Value> = scene.events("oauth.refused");
-    for reason in ["oauth_state", "oauth_issuer", "oauth_id_token", "oauth_state_replayed"] {
-        assert!(told.iter().any(|event| event["data"]["reason"] == reason), "{reason}: {told:?}");
-    }
+    assert_eq!(ada.moved().get(&scene.stage, &good).await.status, 303);
+    refuse(&good, "oauth_state_replayed").await;
 }
 
 /// The client and a thief come with the same code at one moment: whichever was first, nothing is left of it.
@@ -248,16 +257,19 @@ async fn a_code_is_redeemed_once_by_the_client_that_asked_for_it() {
             "oauth_target",
         ),
     ] {
-        let answer = scene.token(&scene.code_form(&code, &[changed])).await;
+        let mut thief = Browser::default();
+        let form = scene.code_form(&code, &[changed]);
+        let answer = thief.post(&scene.stage, "/oauth/token", &form).await;
         assert_eq!(answer.status, 400, "{what}");
-        let told = scene.events("oauth.refused");
-        assert!(told.iter().any(|event| event["data"]["reason"] == reason), "{what}: {told:?}");
+        assert_eq!(scene.refused(&thief), [reason], "{what}");
     }
     let tokens = scene.redeem(&code).await;
     let token = tokens["access_token"].as_str().unwrap().to_owned();
     assert_eq!(scene.call(&token, "/mcp").await, 200);
-    let again = scene.token(&scene.code_form(&code, &[])).await;
+    let mut thief = Browser::default();
+    let again = thief.post(&scene.stage, "/oauth/token", &scene.code_form(&code, &[])).await;
     assert_eq!((again.status, again.json()["error"].clone()), (400, json!("invalid_grant")));
+    assert_eq!(scene.refused(&thief), ["oauth_code_replayed"]);
     // One of the two who had the code is not the client: the tokens of the first end too.
     until("the access token ends", async || scene.call(&token, "/mcp").await == 401).await;
     let refresh = tokens["refresh_token"].as_str().unwrap();
@@ -365,8 +377,7 @@ async fn a_provider_whose_metadata_points_elsewhere_is_not_sent_the_gateways_sec
     let allow = format!("transaction={}&csrf={}&decision=allow", form.transaction, form.csrf);
     let answer = ada.post(&scene.stage, "/oauth/consent", &allow).await;
     assert_eq!(answer.status, 502, "{}", answer.body);
-    let told = scene.events("oauth.refused");
-    assert!(told.iter().any(|event| event["data"]["reason"] == "oauth_provider"), "{told:?}");
+    assert_eq!(scene.refused(&ada), ["oauth_provider"]);
 }
 
 #[tokio::test]

@@ -461,7 +461,8 @@ impl Tended for Shared {
     }
 
     fn tend(&self) {
-        contract::trip::trip("disk", b"tend");
+        let folder = self.journal.folder().path();
+        contract::trip::trip("disk", folder.as_os_str().as_encoded_bytes());
         // Nothing stays unwritten for longer than a pause, even if the caller forgot to settle it.
         let Ok(mut chain) = self.hold() else { return };
         let unsynced = self.unsynced(&mut chain);

@@ -97,6 +97,10 @@ async fn respond(
             played.registered.push(document.clone());
             (201, json!({"client_id": "c", "redirect_uris": document["redirect_uris"]}))
         }
+        "/register/elsewhere" => {
+            (201, json!({"client_id": "c", "redirect_uris": ["https://evil.example/cb"]}))
+        }
+        "/moved" => (302, json!({})),
         "/token" => match prove(&played, &parts, &url) {
             Ok(key) => issue(&mut played, form(), key),
             Err(refusal) => return *refusal,
@@ -107,8 +111,10 @@ async fn respond(
         }
         _ => (404, json!({})),
     };
-    let response =
-        http::Response::builder().status(status).header("content-type", "application/json");
+    let response = http::Response::builder()
+        .status(status)
+        .header("content-type", "application/json")
+        .header("location", "/register");
     response.body(Full::new(Bytes::from(answer.to_string()))).unwrap()
 }
 
@@ -176,9 +182,12 @@ impl Accounts {
 
     /// The same with further lines in `[gateway]`.
     pub(super) async fn with(gateway: &str) -> Accounts {
+        Accounts::with_credentials(gateway, "credentials = { mode = \"user\" }\n").await
+    }
+
+    async fn with_credentials(gateway: &str, credentials: &str) -> Accounts {
         let issuer = Issuer::open().await;
-        let user = "credentials = { mode = \"user\" }\n";
-        let scene = Scene::with((gateway, "", user)).await;
+        let scene = Scene::with((gateway, "", credentials)).await;
         let server = scene.stage.upstream();
         let accounts = Accounts { scene, issuer };
         accounts.describe(&json!({
@@ -300,12 +309,6 @@ impl Accounts {
                 value.split('.').nth(1).unwrap_or(value).to_owned()
             })
             .collect()
-    }
-
-    /// The causes of refused sign-ins at the server.
-    fn causes(&self) -> Vec<Value> {
-        let events = self.scene.events("oauth.refused").into_iter();
-        events.map(|event| event["data"]["cause"].clone()).filter(Value::is_string).collect()
     }
 
     fn has_reason(&self, reason: &str) -> bool {
@@ -436,8 +439,8 @@ async fn a_server_that_lies_about_its_authorization_is_refused_with_its_cause() 
     let (stage, issuer) = (&accounts.scene.stage, accounts.issuer.url());
     let own = format!("http://{}/mcp", stage.upstream());
     let metadata = |resource: &str, issuer: &str| json!({"resource": resource, "authorization_servers": [issuer]});
-    let mut ada = accounts.browser("ada").await;
-    let lies: [Lie; 10] = [
+    let ada = accounts.browser("ada").await;
+    let lies: [Lie; 12] = [
         ("resource_mismatch", metadata("https://payroll.example/mcp", &issuer), None),
         ("address_refused", metadata(&own, "https://10.0.0.1"), None),
         ("bad_address", metadata(&own, "http://169.254.169.254"), None),
@@ -468,20 +471,122 @@ async fn a_server_that_lies_about_its_authorization_is_refused_with_its_cause() 
         ),
         ("no_registration", metadata(&own, &issuer), Some(("registration_endpoint", Value::Null))),
         ("unusable_answer", json!({"resource": 7}), None),
+        (
+            "unusable_answer",
+            metadata(&own, &issuer),
+            Some(("registration_endpoint", json!(format!("{issuer}/register/elsewhere")))),
+        ),
+        (
+            "redirect_refused",
+            metadata(&own, &issuer),
+            Some(("registration_endpoint", json!(format!("{issuer}/moved")))),
+        ),
     ];
     for (index, (cause, described, lie)) in lies.into_iter().enumerate() {
         accounts.describe(&described);
         accounts.issuer.played.lock().unwrap().lies = lie.into_iter().collect();
         let link = accounts.link("ada").await;
+        let mut ada = ada.moved();
         let answer = accounts.follow(&mut ada, &link).await;
         assert_eq!(answer.status, 502, "{index} {cause}: {}", answer.body);
         assert!(!answer.body.contains("http-equiv"), "nobody is sent anywhere: {}", answer.body);
-        let causes = accounts.causes();
-        assert!(causes.contains(&json!(cause)), "{index} {cause}: {causes:?} {}", answer.body);
+        let refused = accounts.scene.refused(&ada);
+        assert_eq!(refused, [format!("sign_in_upstream: {cause}")], "{index}: {}", answer.body);
     }
-    assert!(accounts.has_reason("sign_in_upstream"));
+    assert!(
+        accounts.issuer.played.lock().unwrap().registered.is_empty(),
+        "no redirect is followed"
+    );
     assert!(accounts.issuer.played.lock().unwrap().forms.is_empty(), "no code was redeemed");
     assert!(accounts.shown().is_empty());
+}
+
+/// A client that was registered by hand at one authorization server, and a server that now names another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registered_client_is_used_at_its_own_issuer_only() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "gateway:canary-secret-there").unwrap();
+    let credentials = format!(
+        "credentials = {{ mode = \"user\", client = \"file:{}\", issuer = \"https://honest.example\" }}\n",
+        secret.path().display()
+    );
+    let accounts = Accounts::with_credentials("", &credentials).await;
+    let mut ada = accounts.browser("ada").await;
+    let link = accounts.link("ada").await;
+    let answer = accounts.follow(&mut ada, &link).await;
+    assert_eq!(answer.status, 502, "{}", answer.body);
+    assert_eq!(accounts.scene.refused(&ada), ["sign_in_upstream: issuer_changed"]);
+    let played = accounts.issuer.played.lock().unwrap();
+    assert!(played.forms.is_empty() && played.registered.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_a_link_cannot_be_framed_forged_or_answered_from_elsewhere() {
+    let accounts = Accounts::open().await;
+    let (scene, stage) = (&accounts.scene, &accounts.scene.stage);
+    let link = accounts.link("ada").await;
+    let (ada, mut eve) = (accounts.browser("ada").await, accounts.browser("eve").await);
+    let mut framed = ada.moved();
+    let answer = framed.get_with(stage, &link, &[("sec-fetch-dest", "iframe")]).await;
+    assert_eq!(answer.status, 403, "{}", answer.body);
+    assert_eq!(scene.refused(&framed), ["oauth_framed"]);
+    let page = ada.moved().get(stage, &link).await;
+    assert_eq!(page.headers["x-frame-options"], "DENY");
+    let own = eve.get(stage, &accounts.link("eve").await).await;
+    // The attacker's token in the victim's form, none, and the victim's form on a page of another site.
+    let form = |csrf: &str| with(&[("link", &field(&page.body, "link")), ("csrf", csrf)], &[]);
+    for csrf in [field(&own.body, "csrf"), String::new()] {
+        let mut forged = ada.moved();
+        let answer = forged.post(stage, "/sign-in/reports", &form(&csrf)).await;
+        assert_eq!(answer.status, 403, "{}", answer.body);
+        assert_eq!(scene.refused(&forged), ["oauth_csrf"], "{csrf}");
+    }
+    let mut crossed = ada.moved();
+    let (origin, form) = ([("origin", "https://evil.example")], form(&field(&page.body, "csrf")));
+    assert_eq!(crossed.post_with(stage, "/sign-in/reports", &origin, &form).await.status, 403);
+    assert_eq!(scene.refused(&crossed), ["not_ours"]);
+    assert!(accounts.issuer.played.lock().unwrap().registered.is_empty());
+    // None of this has used the link up.
+    accounts.follow(&mut ada.moved(), &link).await;
+    assert_eq!(accounts.issuer.played.lock().unwrap().registered.len(), 1);
+}
+
+/// The link is given with a receipt or not at all: a refusal that says that nothing can be recorded stays what it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_cannot_be_recorded_is_not_turned_into_a_link() {
+    let accounts = Accounts::open().await;
+    let (stage, authorization) = (&accounts.scene.stage, accounts.bearer("ada"));
+    let shows_urls = json!({"elicitation": {"form": {}, "url": {}}});
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": shows_urls,
+        "clientInfo": {"name": "t", "version": "1"},
+    });
+    let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let headers = [("authorization", authorization.as_str())];
+    let begun = stage.post("/servers/reports/mcp", "ada", &headers, &body.to_string()).await;
+    let session = begun.headers["mcp-session-id"].to_str().unwrap();
+    let ask = async |method: &str, params: Value| {
+        let headers = [("authorization", authorization.as_str()), ("mcp-session-id", session)];
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        stage.post("/servers/reports/mcp", "ada", &headers, &body.to_string()).await.json()
+    };
+    let call = async || ask("tools/call", json!({"name": "read_report", "arguments": {}})).await;
+    assert_eq!(call().await["error"]["code"], -32042);
+    // The thread that writes receipts ends, in this gateway alone.
+    contract::trip::arm(&format!("disk:{}", stage.home.display()));
+    let is_recorded = async || call().await["error"]["code"] == -32042;
+    until("nothing is recorded any more", async || !is_recorded().await).await;
+    let modern = accounts.call_with("ada", shows_urls.clone(), json!({})).await;
+    for refused in [call().await, ask("tools/list", json!({})).await, modern] {
+        let error = &refused["error"];
+        assert_eq!(
+            (&error["code"], error["data"].get("sign_in")),
+            (&json!(-32012), None),
+            "{refused}"
+        );
+        assert_eq!(error["data"]["reason"], "ledger_unavailable", "{refused}");
+        assert!(error["data"].get("elicitations").is_none(), "{refused}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -498,29 +603,31 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
     let asked = begin(&mut ada).await;
     let injected = eve.get(stage, &accounts.back(&asked, "eve-there", &[])).await;
     assert_eq!(injected.status, 403, "{}", injected.body);
+    assert_eq!(accounts.scene.refused(&eve), ["sign_in_other_person"]);
     let asked = begin(&mut ada).await;
-    let nobody = Browser::default().get(stage, &accounts.back(&asked, "x", &[])).await;
-    assert_eq!(nobody.status, 400, "{}", nobody.body);
+    let mut nobody = Browser::default();
+    let unknown = nobody.get(stage, &accounts.back(&asked, "x", &[])).await;
+    assert_eq!(unknown.status, 400, "{}", unknown.body);
+    assert_eq!(accounts.scene.refused(&nobody), ["oauth_state"]);
     // Mix-up, a state of no sign-in, two answers in one, and a refusal.
     for (changed, reason) in [
         (("iss", "https://evil.example"), "oauth_issuer"),
         (("iss", ""), "oauth_issuer"),
         (("state", "0000"), "oauth_state"),
-        (("x=1&code", "other"), "sign_in_upstream"),
+        (("x=1&code", "other"), "sign_in_upstream: bad_answer"),
         (("x=1&error", "access_denied"), "sign_in_upstream_denied"),
     ] {
+        let mut ada = ada.moved();
         let asked = begin(&mut ada).await;
         let answer = ada.get(stage, &accounts.back(&asked, "ada-there", &[changed])).await;
         assert!((400..=502).contains(&answer.status), "{changed:?}: {}", answer.body);
-        assert!(
-            accounts.has_reason(reason),
-            "{changed:?}: {:?}",
-            accounts.scene.events("oauth.refused")
-        );
+        assert_eq!(accounts.scene.refused(&ada), [reason], "{changed:?}");
         // What was refused is over: the right answer does not count any more either, but for a state that was not its own.
         if changed.0 != "state" {
-            let late = ada.get(stage, &accounts.back(&asked, "ada-there", &[])).await;
-            assert_eq!(late.status, 400, "{changed:?}: {}", late.body);
+            let mut late = ada.moved();
+            let answer = late.get(stage, &accounts.back(&asked, "ada-there", &[])).await;
+            assert_eq!(answer.status, 400, "{changed:?}: {}", answer.body);
+            assert_eq!(accounts.scene.refused(&late), ["oauth_state"], "{changed:?}");
         }
     }
     assert!(accounts.issuer.played.lock().unwrap().forms.is_empty(), "no code was redeemed");
@@ -528,7 +635,9 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
     let asked = begin(&mut ada).await;
     let back = accounts.back(&asked, "ada-there", &[]);
     assert_eq!(ada.get(stage, &back).await.status, 200);
-    assert_eq!(ada.get(stage, &back).await.status, 400);
+    let mut again = ada.moved();
+    assert_eq!(again.get(stage, &back).await.status, 400);
+    assert_eq!(accounts.scene.refused(&again), ["oauth_state"]);
     let played = accounts.issuer.played.lock().unwrap();
     assert_eq!(played.forms.len(), 1);
     assert!(played.forms[0]["code_verifier"].len() >= 43);

@@ -6,6 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use store::{By, IncidentStore, RevokedKind};
 
 pub(crate) const CLIENT: &str = "editor";
@@ -13,28 +15,74 @@ pub(crate) const REDIRECT: &str = "http://127.0.0.1:9/callback";
 pub(crate) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/// Keeps cookies, and follows nothing by itself.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Browser(BTreeMap<String, String>);
+/// Keeps cookies, and follows nothing by itself. Each has an address of its own, which the gateway is told by its proxy:
+/// refusals are recorded once a second for each address and code, and so a test finds those of its own browser.
+#[derive(Debug, Clone)]
+pub(crate) struct Browser {
+    cookies: BTreeMap<String, String>,
+    address: Ipv4Addr,
+}
+
+impl Default for Browser {
+    fn default() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(1);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let first = u32::from(Ipv4Addr::new(198, 18, 0, 0));
+        Browser { cookies: BTreeMap::new(), address: Ipv4Addr::from(first + number) }
+    }
+}
 
 impl Browser {
+    /// The same browser at another address.
+    pub(crate) fn moved(&self) -> Browser {
+        Browser { cookies: self.cookies.clone(), ..Browser::default() }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) fn cookies(&self) -> String {
-        let pairs = self.0.iter().map(|(name, value)| format!("{name}={value}"));
+        let pairs = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
         pairs.collect::<Vec<_>>().join("; ")
     }
 
     pub(crate) async fn get(&mut self, stage: &Stage, path: &str) -> Answer {
-        let cookies = self.cookies();
-        let answer = stage.send("GET", path, &[("cookie", &cookies)], "").await;
+        self.get_with(stage, path, &[]).await
+    }
+
+    /// The same with further headers.
+    pub(crate) async fn get_with(
+        &mut self,
+        stage: &Stage,
+        path: &str,
+        further: &[(&str, &str)],
+    ) -> Answer {
+        let (cookies, address) = (self.cookies(), self.address());
+        let own = [("cookie", cookies.as_str()), ("x-forwarded-for", address.as_str())];
+        let answer = stage.send("GET", path, &[&own, further].concat(), "").await;
         self.keep(&answer);
         answer
     }
 
     pub(crate) async fn post(&mut self, stage: &Stage, path: &str, body: &str) -> Answer {
-        let cookies = self.cookies();
-        let headers =
-            [("content-type", "application/x-www-form-urlencoded"), ("cookie", cookies.as_str())];
-        let answer = stage.send("POST", path, &headers, body).await;
+        self.post_with(stage, path, &[], body).await
+    }
+
+    pub(crate) async fn post_with(
+        &mut self,
+        stage: &Stage,
+        path: &str,
+        further: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let (cookies, address) = (self.cookies(), self.address());
+        let own = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("cookie", cookies.as_str()),
+            ("x-forwarded-for", address.as_str()),
+        ];
+        let answer = stage.send("POST", path, &[&own, further].concat(), body).await;
         self.keep(&answer);
         answer
     }
@@ -44,8 +92,8 @@ impl Browser {
             let set = set.to_str().unwrap();
             let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
             match set.contains("Max-Age=0") {
-                true => self.0.remove(name),
-                false => self.0.insert(name.to_owned(), value.to_owned()),
+                true => self.cookies.remove(name),
+                false => self.cookies.insert(name.to_owned(), value.to_owned()),
             };
         }
     }
@@ -110,7 +158,7 @@ impl Scene {
         let client = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(client.path(), "gateway:canary-client-secret").unwrap();
         let gateway = format!(
-            "public_url = \"https://mcp.example.com\"\n{gateway}{}client = \"file:{}\"\n[oauth_proxy]\n{proxy}[[oauth_proxy.client]]\nid = \"{CLIENT}\"\nname = \"Editor\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n",
+            "public_url = \"https://mcp.example.com\"\ntls = {{ terminated_by = [\"127.0.0.1\"] }}\n{gateway}{}client = \"file:{}\"\n[oauth_proxy]\n{proxy}[[oauth_proxy.client]]\nid = \"{CLIENT}\"\nname = \"Editor\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n",
             authority.issuer(),
             client.path().display(),
         );
@@ -228,6 +276,19 @@ impl Scene {
         let mut store = store::Witnessed::new(store, &home);
         let by = By { name: "olga", at: engine::recorder::now() };
         store.revoke(RevokedKind::Principal, sub, by).unwrap();
+    }
+
+    /// The codes that requests from a browser's address were refused with, as the ledger has them, with the cause where
+    /// there is one. A page of another origin is refused before its request is read.
+    pub(crate) fn refused(&self, browser: &Browser) -> Vec<String> {
+        let told = [self.events("oauth.refused"), self.events("auth.refused")].concat();
+        let own = told.iter().filter(|event| event["data"]["source"] == browser.address());
+        own.map(|event| {
+            let reason = event["data"]["reason"].as_str().unwrap();
+            let cause = event["data"]["cause"].as_str();
+            cause.map_or_else(|| reason.to_owned(), |cause| format!("{reason}: {cause}"))
+        })
+        .collect()
     }
 
     /// The events with this name.
