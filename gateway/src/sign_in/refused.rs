@@ -218,7 +218,7 @@ impl SignInRefusal {
                 "The application asked to send you to an address that it did not register. This can be an attempt to steal your sign-in: do not repeat it."
             }
             SignInRefusal::OtherPerson => {
-                "The link was made for another account. If someone sent it to you, they tried to have their calls made with your account: do not use it. If it is your own, sign in with the account that you use in the application."
+                "If someone sent it to you, do not use it: their application would act with your account. If it is your own, sign in with the account that you use in the application."
             }
             SignInRefusal::Link | SignInRefusal::LinkUsed => {
                 "Links work once, for ten minutes. Repeat what you did in the application to get a new one."

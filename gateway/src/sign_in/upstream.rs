@@ -230,7 +230,7 @@ impl Asked<'_> {
         let recorder = &self.node.shared.recorder;
         recorder.event(server.as_str(), "sign_in.done", Some(&person.principal()), &data);
         let sentence = format!(
-            "Applications that you use through this gateway can now use {server} with your account. If the application does not go on by itself, repeat the call that asked for it."
+            "Applications that you use through this gateway can now use {server} with your account. If the application does not go on by itself, repeat what you asked it to do."
         );
         Ok(page::done(&format!("Signed in to {server}"), &sentence))
     }
