@@ -604,9 +604,10 @@ impl Driver {
         }
     }
 
-    /// One listing serves every session of the view. If the server said meanwhile that the list changed, a request that
-    /// came after it was asked for waits for the next one.
+    /// One listing serves every session of the view. A request that came after it was asked for waits for the next one if
+    /// the server said meanwhile that the list changed, or if the list was too old already when the request came.
     fn end_listing(&mut self, view: &Arc<ServerView>, lists: &[Listed], is_reliable: bool) {
+        let max_age = self.server.settings.relist_max_age;
         let outdated = view.change(|known| {
             let mut outdated = Vec::new();
             for Listed { list, begun, ttl } in lists {
@@ -626,10 +627,15 @@ impl Driver {
         });
         for session in self.server.sessions_of(view) {
             self.handle(&session, |_| {
-                for Listed { list, begun, .. } in lists {
-                    let released = match is_reliable && outdated.contains(list) {
-                        true => session.state().requests.release_earlier(*list, *begun),
-                        false => session.state().requests.release_listed(&[*list]),
+                for Listed { list, begun, ttl } in lists {
+                    let age = match outdated.contains(list) {
+                        true => Duration::ZERO,
+                        false => ttl.map_or(max_age, |ttl| ttl.min(max_age)),
+                    };
+                    let serves_until = begun.checked_add(age).filter(|_| is_reliable);
+                    let released = match serves_until {
+                        Some(until) => session.state().requests.release_earlier(*list, until),
+                        None => session.state().requests.release_listed(&[*list]),
                     };
                     for key in released {
                         match is_reliable {

@@ -72,6 +72,36 @@ fn calls_that_wait_share_one_list() {
     assert_eq!(lists(&stage), 1);
 }
 
+/// The server answered the list before the call came, and changed in between.
+#[test]
+fn with_an_age_of_zero_a_call_does_not_join_a_list_that_was_asked_for_before_it() {
+    let stage = Stage::greeted(aged(Duration::ZERO));
+    assert!(stage.call(1, "add", json!({})).get("result").is_some());
+    stage.script.lock().expect("a lock").answers_lists = false;
+    let before = lists(&stage);
+    let call = |id: u64| {
+        stage.say(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "add"}}),
+        );
+    };
+    // Answers the newest list once there are so many.
+    let answer = |count: usize, tools: &str| {
+        wait_until("a list", || lists(&stage) == before + count);
+        let asked = stage.server.texts().into_iter().rfind(|text| text.contains("tools/list"));
+        let asked: serde_json::Value = serde_json::from_str(&asked.expect("a list")).expect("JSON");
+        let id = &asked["id"];
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":{tools}}}}}"#);
+        stage.server_says(answer.as_bytes());
+    };
+    call(2);
+    wait_until("a list", || lists(&stage) == before + 1);
+    call(3);
+    answer(1, &Script::default().tools);
+    assert!(stage.answer(&json!(2)).get("result").is_some());
+    answer(2, &tools(&[tool("add", "Something else.")]));
+    assert_eq!(stage.answer(&json!(3))["error"]["code"], -32010);
+}
+
 #[test]
 fn a_flood_of_changes_makes_no_flood_of_lists() {
     let mut stage = Stage::greeted(Setting::default());

@@ -50,7 +50,9 @@ struct Waiting {
     message: Box<str>,
     /// The id, as ids are compared.
     id: Box<[u8]>,
-    /// The list was asked for once more on its account, because it changed meanwhile.
+    /// When it came, if the list had been asked for already.
+    joined_at: Option<i64>,
+    /// The list was asked for once more on its account, because it changed meanwhile or was too old when the message came.
     has_waited_twice: bool,
 }
 
@@ -197,6 +199,7 @@ impl Session {
                     list,
                     message: message.into(),
                     id: id.key().into(),
+                    joined_at: self.lists.is_open(list).then_some(now),
                     has_waited_twice: false,
                 });
                 out.push(Action::Wait(ticket));

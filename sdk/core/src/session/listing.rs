@@ -91,6 +91,10 @@ impl Lists {
         (0..max_age).contains(&age) && !self.is_outdated(list) && !self.open.contains_key(&list)
     }
 
+    pub(super) fn is_open(&self, list: ListKind) -> bool {
+        self.open.contains_key(&list)
+    }
+
     /// Whether an answer is waited for.
     pub(super) fn is_asking(&self) -> bool {
         !self.open.is_empty()
@@ -220,15 +224,20 @@ impl Session {
         }
     }
 
-    /// Lets go what waited, or waits once more for a list that changed while it was fetched.
+    /// Lets go what waited, or waits once more for a list that changed while it was fetched, or that was too old already when
+    /// the message came.
     pub(super) fn release(&mut self, now: i64, out: &mut Vec<Action>) {
         for mut waiting in std::mem::take(&mut self.waiting) {
-            if self.lists.is_outdated(waiting.list) && !waiting.has_waited_twice {
+            let list = waiting.list;
+            let is_behind = match waiting.joined_at {
+                Some(at) => !self.lists.is_fresh(list, at, self.relist_max_age),
+                None => self.lists.is_outdated(list),
+            };
+            if is_behind && !waiting.has_waited_twice {
                 waiting.has_waited_twice = true;
-                let list = waiting.list;
                 self.waiting.push(waiting);
                 self.fetch(list, now, out);
-            } else if self.lists.open.contains_key(&waiting.list) {
+            } else if self.lists.is_open(list) {
                 self.waiting.push(waiting);
             } else {
                 self.decide_kept(&waiting, out);

@@ -53,6 +53,35 @@ fn an_age_of_zero_lists_before_each_call() {
     }
 }
 
+/// The server answered the list before the second call came, and changed in between.
+#[test]
+fn with_an_age_of_zero_a_call_does_not_join_a_list_that_was_asked_for_before_it() {
+    let mut stage = Stage::new(&json!({"relistMaxAge": 0}));
+    stage.call("make", json!({}));
+    let request = |id: u32| {
+        json!({"jsonrpc":"2.0","id":id,"method":"tools/call","params":{"name":"make"}}).to_string()
+    };
+    let asked = |actions: &str| -> Value {
+        let actions: Value = serde_json::from_str(actions).unwrap();
+        let mut sent = actions.as_array().unwrap().iter().filter_map(|it| it.get("toServer"));
+        sent.next().unwrap_or_else(|| panic!("no list in {actions}")).clone()
+    };
+    let first = asked(&stage.session.client(11, &request(11), NOW).unwrap());
+    assert_eq!(stage.session.client(12, &request(12), NOW).unwrap(), r#"[{"wait":12}]"#);
+    let answer = |list: &Value, tools: &[Value]| {
+        json!({"jsonrpc":"2.0","id":list["id"],"result":{"tools":tools}}).to_string()
+    };
+    let released = stage.session.server(&answer(&first, &stage.tools), NOW).unwrap();
+    assert!(
+        released.contains(r#"{"send":11}"#) && !released.contains(r#"{"send":12}"#),
+        "{released}"
+    );
+    let second = asked(&released);
+    stage.tools[0] = tool("make", "Other words.");
+    let held = stage.session.server(&answer(&second, &stage.tools), NOW).unwrap();
+    assert!(held.contains("contract_drift") && !held.contains("send"), "{held}");
+}
+
 #[test]
 fn list_changed_is_followed_and_passed_on() {
     let mut stage = Stage::guard();
