@@ -103,6 +103,19 @@ impl ConfiguredJudge {
         Ok(ConfiguredJudge { settings, dialer: dialer.with_limits(limits), folder, runtime })
     }
 
+    /// The same that waits for no longer than this.
+    #[must_use]
+    pub fn within(self, patience: Duration) -> ConfiguredJudge {
+        let limits = FetchLimits { bytes: MAX_CONTENT_BYTES, patience };
+        ConfiguredJudge { dialer: self.dialer.with_limits(limits), ..self }
+    }
+
+    /// The opinion that is kept from an earlier question. Nothing is sent.
+    pub fn known(&self, entry: EntryHash) -> Option<Answer> {
+        let opinions = Opinions::read(&self.folder);
+        opinions.get(entry, &self.settings.model).map(|known| known.answer.clone())
+    }
+
     /// What a question about a change would send.
     pub fn printed(&self, judgement: &Judgement) -> Option<String> {
         let question = Question::about_change(judgement, &Delimiter::from_random([0; 16]))?;
@@ -157,8 +170,8 @@ impl ConfiguredJudge {
         entry: EntryHash,
         question: impl FnOnce(&Delimiter) -> Option<Question>,
     ) -> Result<Answer, ConsultError> {
-        if let Some(known) = Opinions::read(&self.folder).get(entry, &self.settings.model) {
-            return Ok(known.answer.clone());
+        if let Some(known) = self.known(entry) {
+            return Ok(known);
         }
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| ConsultError::NoRandomness)?;

@@ -31,7 +31,12 @@ pub enum HttpAnswer {
     Raw(Vec<u8>),
     /// Nothing, until the service is dropped.
     Silence,
+    /// These bytes at once, then one space every few milliseconds until the client leaves or the service is dropped.
+    Drip(&'static str),
 }
+
+/// How long the service rests before each byte that it drips.
+const DRIP: Duration = Duration::from_millis(10);
 
 type Play = dyn Fn(&HttpRequest) -> HttpAnswer + Send + Sync;
 
@@ -54,6 +59,15 @@ impl HttpService {
         address: SocketAddr,
         play: impl Fn(&HttpRequest) -> HttpAnswer + Send + Sync + 'static,
     ) -> HttpService {
+        HttpService::start_through(address, |stream| stream, play)
+    }
+
+    /// The same with something between the connection and the requests, such as TLS.
+    pub fn start_through<S: Read + Write>(
+        address: SocketAddr,
+        open: impl Fn(TcpStream) -> S + Send + Sync + 'static,
+        play: impl Fn(&HttpRequest) -> HttpAnswer + Send + Sync + 'static,
+    ) -> HttpService {
         let listener = TcpListener::bind(address).unwrap();
         let service = HttpService {
             address: listener.local_addr().unwrap(),
@@ -63,6 +77,7 @@ impl HttpService {
         };
         let (requests, connections) = (service.requests.clone(), service.connections.clone());
         let (is_over, play): (_, Arc<Play>) = (service.is_over.clone(), Arc::new(play));
+        let open = Arc::new(open);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if is_over.load(Ordering::SeqCst) {
@@ -71,7 +86,10 @@ impl HttpService {
                 let Ok(stream) = stream else { continue };
                 *lock(&connections) += 1;
                 let (requests, play, is_over) = (requests.clone(), play.clone(), is_over.clone());
-                std::thread::spawn(move || serve(stream, &requests, play.as_ref(), &is_over));
+                let open = open.clone();
+                std::thread::spawn(move || {
+                    serve(open(stream), &requests, play.as_ref(), &is_over);
+                });
             }
         });
         service
@@ -111,7 +129,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn serve(
-    mut stream: TcpStream,
+    mut stream: impl Read + Write,
     requests: &Mutex<Vec<HttpRequest>>,
     play: &Play,
     is_over: &AtomicBool,
@@ -134,11 +152,20 @@ fn serve(
             }
             return;
         }
+        HttpAnswer::Drip(beginning) => return drip(stream, beginning, is_over),
     };
-    let _ = stream.write_all(&bytes);
+    let _ = stream.write_all(&bytes).and_then(|()| stream.flush());
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<HttpRequest> {
+fn drip(mut stream: impl Write, beginning: &str, is_over: &AtomicBool) {
+    let mut sent = stream.write_all(beginning.as_bytes());
+    while sent.is_ok() && !is_over.load(Ordering::SeqCst) {
+        std::thread::sleep(DRIP);
+        sent = stream.write_all(b" ").and_then(|()| stream.flush());
+    }
+}
+
+fn read_request(stream: &mut impl Read) -> Option<HttpRequest> {
     let mut raw = Vec::new();
     let mut buffer = [0; 4096];
     loop {

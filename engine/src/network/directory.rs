@@ -55,6 +55,7 @@ impl DirectoryError {
 pub struct DirectoryClient {
     settings: NetworkSettings,
     dialer: Dialer,
+    patience: Duration,
     sent: SentLog,
 }
 
@@ -66,17 +67,22 @@ impl fmt::Debug for DirectoryClient {
 
 impl DirectoryClient {
     pub fn new(settings: NetworkSettings, folder: &NetworkFolder) -> DirectoryClient {
-        let limits = FetchLimits { bytes: MAX_ANSWER_BYTES, patience: PATIENCE };
         // The pause between requests is for the servers of strangers; this one is the operator's choice.
         let dialer = Dialer::new(settings.allow_private, None).with_pause(Duration::ZERO);
-        DirectoryClient { settings, dialer: dialer.with_limits(limits), sent: SentLog::of(folder) }
+        let (patience, sent) = (PATIENCE, SentLog::of(folder));
+        DirectoryClient { settings, dialer, patience, sent }.within(PATIENCE)
     }
 
-    /// The same that waits for no longer than this.
+    /// The same that waits for no longer than this for an answer.
     #[must_use]
     pub fn within(self, patience: Duration) -> DirectoryClient {
         let limits = FetchLimits { bytes: MAX_ANSWER_BYTES, patience };
-        DirectoryClient { dialer: self.dialer.with_limits(limits), ..self }
+        DirectoryClient { dialer: self.dialer.with_limits(limits), patience, ..self }
+    }
+
+    /// How long it waits for an answer.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
     }
 
     pub fn url(&self) -> &str {

@@ -10,8 +10,10 @@ use gate::network::{
     Advisory, AdvisoryPage, DriftEntry, DriftFeed, DriftPage, MAX_PAGE_ENTRIES, MessageError, Salt,
 };
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
-/// The most pages that are read at once. The rest is read an hour later.
+/// The most pages that are read at once, and no further one once they took longer than one answer may. The rest is read an
+/// hour later.
 const MAX_PAGES: usize = 50;
 
 /// How long is read on before everything is read again: a directory that once gave a number near the end of all numbers would
@@ -136,7 +138,11 @@ impl<T: Paged> Kept<T> {
             self.entries.clear();
             self.header.begun_at = now.0;
         }
-        for _ in 0..MAX_PAGES {
+        let begun = Instant::now();
+        for page in 0..MAX_PAGES {
+            if page > 0 && begun.elapsed() >= directory.patience() {
+                break;
+            }
             let after = self.header.next;
             let (entries, next) = T::read(&directory.ask(&T::request(after)).await?, after)?;
             if next <= self.header.next {

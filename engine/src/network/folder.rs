@@ -37,7 +37,9 @@ impl NetworkFolder {
         self.path.join(OFF_FILE).exists()
     }
 
+    /// A request that is being recorded at this moment is still sent; none is afterwards.
     pub fn turn_off(&self) -> io::Result<()> {
+        let _lock = self.lock()?;
         self.write(OFF_FILE, b"`holdpoint network on` removes this file\n")
     }
 

@@ -34,10 +34,11 @@ impl SentLog {
     /// INVARIANT: a request is in the record before it is sent. One that cannot be recorded is not sent, and none is once the
     /// network was turned off, in processes that run already as well.
     pub(crate) fn note(&self, at: Timestamp, to: &str, request: &[u8]) -> io::Result<()> {
+        // Under the lock, which `network off` takes too: once it has returned, no request begins.
+        let _lock = self.folder.lock()?;
         if self.folder.is_off() {
             return Err(io::Error::other("`holdpoint network off` was run"));
         }
-        let _lock = self.folder.lock()?;
         let path = self.folder.path().join(FILE);
         let is_full = std::fs::metadata(&path).is_ok_and(|found| found.len() >= MAX_SENT_BYTES);
         if is_full {

@@ -4,9 +4,10 @@ use crate::stage::{Setting, Stage, server_id, tool, tools, wait_for};
 use contract::hash::{DefinitionHash, EntryHash};
 use contract::surface::{Entry, EntryId, EntryType};
 use engine::behavior::Probe;
-use engine::consult::{Budget, Consult, ConsultSettings};
+use engine::consult::{Budget, ConfiguredJudge, Consult, ConsultSettings};
 use engine::network::{
-    DirectoryClient, FeedFile, NetworkClient, NetworkFolder, NetworkSettings, ReportQueue, SentLog,
+    DirectoryClient, DirectoryError, FeedFile, KeptAdvisories, NetworkClient, NetworkFolder,
+    NetworkSettings, ReportQueue, SentLog,
 };
 use engine::upper_tiers::UpperTiers;
 use gate::behavior::{Assessment, Consent, Leg};
@@ -245,6 +246,84 @@ fn a_change_that_the_comparison_settles_is_asked_of_nobody() {
     assert_eq!(service.count("GET", "/api/v1/network/corpus/"), 0);
 }
 
+/// A header that never ends, and a body that never does.
+const DRIPPED_HEADER: &str = "HTTP/1.1 200 OK\r\nx-filler: ";
+const DRIPPED_BODY: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{";
+
+/// A service that goes on sending, but never ends, is given up after the time that one answer may take, whichever of the
+/// directory's messages or the model's answer it drips.
+#[test]
+fn an_answer_that_comes_drop_by_drop_is_given_up_in_time() {
+    let patience = Duration::from_millis(400);
+    for drip in [DRIPPED_HEADER, DRIPPED_BODY] {
+        let service = HttpService::start(move |_| HttpAnswer::Drip(drip));
+        let home = tempfile::tempdir().expect("a home");
+        let folder = NetworkFolder::of(home.path());
+        let directory =
+            DirectoryClient::new(settings(&service.url(), false), &folder).within(patience);
+        let judge =
+            ConfiguredJudge::new(judge_settings(&service, ChatApi::OpenAi, 10), folder.clone());
+        let judge = judge.expect("a judge").within(patience);
+        let mut feed = FeedFile::read(&folder, &service.url());
+        let mut advisories = KeptAdvisories::read(&folder, &service.url());
+        let at = Timestamp(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let bucket = Bucket::new(0, 0).expect("a bucket");
+        let is_given_up = |what: &str, ask: &mut dyn FnMut() -> Result<(), String>| {
+            let begun = Instant::now();
+            let error = ask().expect_err(what);
+            assert!(error.contains("no answer within"), "{what}: {error}");
+            assert!(begun.elapsed() >= patience, "{what}: {:?}", begun.elapsed());
+            // Not for as long as bytes come. A busy machine gets more than the time itself.
+            assert!(begun.elapsed() < 20 * patience, "{what}: {:?}", begun.elapsed());
+        };
+        let text = |error: DirectoryError| error.to_string();
+        is_given_up("parameters", &mut || {
+            runtime.block_on(directory.parameters()).map(drop).map_err(text)
+        });
+        is_given_up("the corpus", &mut || {
+            runtime.block_on(directory.corpus(bucket)).map(drop).map_err(text)
+        });
+        is_given_up("the drift feed", &mut || {
+            runtime.block_on(feed.refresh(&directory, &folder, SALT, at)).map(drop).map_err(text)
+        });
+        is_given_up("advisories", &mut || {
+            runtime.block_on(advisories.refresh(&directory, &folder, at)).map(drop).map_err(text)
+        });
+        is_given_up("the model", &mut || {
+            let asked = judge.ask_about_entry(&server_id(), &entry(&after()));
+            asked.map(drop).map_err(|error| error.to_string())
+        });
+        assert_eq!((feed.len(), advisories.advisories().len()), (0, 0));
+        assert_eq!(judge.known(entry(&after()).entry_hash()), None);
+    }
+}
+
+/// Pages that each come just in time do not add up.
+#[test]
+fn a_feed_that_pages_slowly_is_read_on_an_hour_later() {
+    let patience = Duration::from_millis(300);
+    let service = HttpService::start(|request| {
+        let after = request.path.rsplit('=').next().and_then(|it| it.parse::<u64>().ok());
+        let Some(after) = after else { return Known::default().answer(request) };
+        let (old, new) = hashes();
+        let mut changes = Known::change(old, new).changes;
+        changes[0].seq = after + 1;
+        std::thread::sleep(Duration::from_millis(100));
+        HttpAnswer::Json(json!(DriftPage::new(after + 1, changes)).to_string())
+    });
+    let home = tempfile::tempdir().expect("a home");
+    let folder = NetworkFolder::of(home.path());
+    let directory = DirectoryClient::new(settings(&service.url(), false), &folder).within(patience);
+    let mut feed = FeedFile::read(&folder, &service.url());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let read = feed.refresh(&directory, &folder, SALT, Timestamp(0));
+    let read = runtime.expect("a runtime").block_on(read);
+    let pages = service.requests().len();
+    assert!((1..=3).contains(&pages), "{pages} pages, {read:?}");
+}
+
 /// Everything that a directory can do wrong leaves the call as it was: held, and not for long.
 #[test]
 fn a_hostile_directory_is_a_miss() {
@@ -263,6 +342,8 @@ fn a_hostile_directory_is_a_miss() {
     let nested = "[".repeat(200_000);
     let answers = [
         ("silence", HttpAnswer::Silence),
+        ("headers, drop by drop", HttpAnswer::Drip(DRIPPED_HEADER)),
+        ("a body, drop by drop", HttpAnswer::Drip(DRIPPED_BODY)),
         ("an error", HttpAnswer::Status(500)),
         ("a refusal", HttpAnswer::Status(401)),
         (
@@ -559,15 +640,19 @@ fn a_verdict_is_asked_for_once_in_an_hour_also_by_the_next_process() {
     assert_eq!(service.count("GET", "/api/v1/network/corpus/"), 1);
 }
 
-fn model(service: &HttpService, home: &TempDir, api: ChatApi, daily: u32) -> UpperTiers {
-    let settings = ConsultSettings {
+fn judge_settings(service: &HttpService, api: ChatApi, daily: u32) -> ConsultSettings {
+    ConsultSettings {
         api,
         url: format!("{}/v1/chat", service.url()),
         model: "m-1".to_owned(),
         key: "sk-key".to_owned().into(),
         allow_private: true,
         budget: Budget { daily, daily_per_server: 50 },
-    };
+    }
+}
+
+fn model(service: &HttpService, home: &TempDir, api: ChatApi, daily: u32) -> UpperTiers {
+    let settings = judge_settings(service, api, daily);
     let consult = Consult::start(settings, NetworkFolder::of(home.path())).expect("a judge");
     UpperTiers::new(None, Some(consult))
 }
@@ -625,6 +710,8 @@ fn a_hostile_model_can_at_most_raise() {
         ("no JSON", HttpAnswer::Json("PROCEED".to_owned())),
         ("a flood", HttpAnswer::Json("x".repeat(1024 * 1024))),
         ("silence", HttpAnswer::Silence),
+        ("headers, drop by drop", HttpAnswer::Drip(DRIPPED_HEADER)),
+        ("a body, drop by drop", HttpAnswer::Drip(DRIPPED_BODY)),
     ];
     for (what, answer) in answers {
         let service = HttpService::start(move |_| answer.clone());

@@ -357,6 +357,18 @@ mod tests {
         assert!(judge_stranger("[fe80::1]:443", true, true).contains("link-local"));
     }
 
+    #[test]
+    fn a_strangers_name_with_an_inward_and_a_public_address_is_reached_at_the_public_one_only() {
+        let found = ["127.0.0.1:443", "10.0.0.1:443", "1.1.1.1:443", "169.254.169.254:443"];
+        let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
+        let reached = |allow_private: bool| {
+            permitted(&found, |address| check_stranger("host", address, true, allow_private))
+                .unwrap()
+        };
+        assert_eq!(reached(false), [found[2]]);
+        assert_eq!(reached(true), found[..3], "never the metadata service");
+    }
+
     fn judge(addresses: &[&str], secure: bool, allow_private: bool) -> String {
         let found: Vec<SocketAddr> =
             addresses.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 1)).collect();

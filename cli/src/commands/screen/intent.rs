@@ -57,7 +57,8 @@ fn judge(command: &ScreenCommand, options: &Options) -> Result<Option<Configured
     }
 }
 
-/// An entry that could not be asked about counts as not judged.
+/// An entry that could not be asked about counts as not judged. After a first failure nothing more is asked: a model that
+/// answers too slowly would keep the command waiting for every tool.
 fn ask(
     judge: &ConfiguredJudge,
     server: &ServerId,
@@ -66,6 +67,9 @@ fn ask(
 ) -> Option<Opinion> {
     if entry.entry_type() != EntryType::Tool {
         return None;
+    }
+    if is_told.get() {
+        return judge.known(entry.entry_hash()).as_ref().map(opinion_of);
     }
     match judge.ask_about_entry(server, entry) {
         Ok(answer) => Some(opinion_of(&answer)),
