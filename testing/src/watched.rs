@@ -5,13 +5,16 @@
 //! Whatever the product's processes send anywhere but to their own loopback device crosses the cable, where the world reads it
 //! from a packet socket. The machine's own network is not touched.
 
+mod name_server;
 mod packet;
 
+pub use name_server::NameServer;
 pub use packet::{Packet, streams};
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,8 +24,11 @@ pub const WORLD: Ipv4Addr = Ipv4Addr::new(10, 117, 0, 1);
 /// Another address of the world that counts as loopback, so that plain HTTP is spoken to it: TLS would hide the bytes. The
 /// product reaches it over the cable like any other.
 pub const PLAIN: Ipv4Addr = Ipv4Addr::new(127, 117, 0, 1);
+/// An address of the world that counts as public. It is reached over the cable alone: the namespace has no other way out.
+pub const PUBLIC: Ipv4Addr = Ipv4Addr::new(9, 117, 0, 1);
 const WORLD_HARDWARE: &str = "02:00:00:00:01:01";
 const ROLE: &str = "HOLDPOINT_TEST_NAMESPACE";
+const SHARED: &str = "HOLDPOINT_TEST_SHARED";
 /// Sent when the product is done: once it is seen, everything before it was.
 const END: &[u8] = b"the product is done";
 /// The most that the product may take.
@@ -58,8 +64,12 @@ impl<T> Watched<'_, T> {
         if let Err(why) = namespaces_are_there() {
             return crate::not_run(&format!("no network namespace can be made: {why}"));
         }
-        let mut world = self.role("world").stdin(Stdio::null()).spawn().unwrap();
+        let shared = std::env::temp_dir().join(format!("holdpoint-shared-{}", std::process::id()));
+        std::fs::create_dir_all(&shared).unwrap();
+        let mut world = self.role("world");
+        let mut world = world.env(SHARED, &shared).stdin(Stdio::null()).spawn().unwrap();
         let status = ended_in_time(&mut world, DEADLINE + Duration::from_secs(20));
+        std::fs::remove_dir_all(&shared).unwrap();
         assert!(status, "the watched part of `{}` failed: see above", self.test);
     }
 
@@ -87,6 +97,7 @@ impl<T> Watched<'_, T> {
         ip(&["link", "add", "outside", "type", "veth", "peer", "name", "out", "netns", &pid]);
         ip(&["link", "set", "outside", "address", WORLD_HARDWARE]);
         ip(&["address", "add", "10.117.0.1/24", "dev", "outside"]);
+        ip(&["address", "add", &format!("{PUBLIC}/32"), "dev", "outside"]);
         ip(&["address", "add", "2001:db8:117::1/64", "dev", "outside", "nodad"]);
         ip(&["link", "set", "outside", "up"]);
         know("outside", packet::PRODUCT_ADDRESS, ["10.117.0.2", "2001:db8:117::2"]);
@@ -132,6 +143,11 @@ impl<T> Watched<'_, T> {
         // The world has seen it when it closes this.
         std::io::stdin().read_line(&mut line).unwrap();
     }
+}
+
+/// A folder that both sides of the cable can read and write.
+pub fn shared_folder() -> PathBuf {
+    std::env::var_os(SHARED).expect("the folder is there in a watched test").into()
 }
 
 /// Sends a datagram to the world: to show that the watcher sees what is sent.

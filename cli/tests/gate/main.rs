@@ -40,6 +40,8 @@ mod peers;
 mod pins;
 mod processes;
 mod questions;
+#[cfg(target_os = "linux")]
+mod rebinding;
 mod scenario;
 mod script;
 mod secure_server;

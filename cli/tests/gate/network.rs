@@ -12,6 +12,7 @@ use gate::network::{
 };
 use gate::time::Timestamp;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use testing::{HttpAnswer, HttpRequest, HttpService};
@@ -19,6 +20,9 @@ use testing::{HttpAnswer, HttpRequest, HttpService};
 const SALT: Salt = Salt::from_bytes([5; 32]);
 const KEY: &str = "hpn_Jq3wRt8y";
 const VARIABLE: &str = "HOLDPOINT_TEST_NETWORK_KEY";
+/// The names of a directory and a model that are reached over TLS.
+const NAMES: [&str; 2] = ["directory.test", "model.test"];
+const AUTHORITY: &str = "authority.pem";
 
 /// What the directory knows. A test may teach it more.
 #[derive(Default)]
@@ -30,7 +34,7 @@ struct Known {
 }
 
 #[derive(Clone, Default)]
-struct Directory(Arc<Mutex<Known>>);
+pub(crate) struct Directory(Arc<Mutex<Known>>);
 
 impl Directory {
     fn start(&self) -> HttpService {
@@ -77,11 +81,13 @@ impl Directory {
 }
 
 /// A server whose tool has another form of result since it was pinned: inconclusive.
-struct Changed {
+pub(crate) struct Changed {
     server: Behaving,
     definition: DefinitionHash,
     before: EntryHash,
     after: EntryHash,
+    /// The only certificate authority that is trusted, where it is not the system's.
+    authority: Option<PathBuf>,
 }
 
 fn table(service: &HttpService, more: &str) -> String {
@@ -95,7 +101,7 @@ fn table_of(url: &str, more: &str) -> String {
 }
 
 impl Changed {
-    fn new() -> Changed {
+    pub(crate) fn new() -> Changed {
         let server = Behaving::changed("honest", "");
         let mut check = server.bench.command(["check", "--json", "--server", ID, "--"]);
         check.args(server.launch());
@@ -107,7 +113,13 @@ impl Changed {
         let definition = hash("definition_hash", "after").parse().unwrap();
         let before = hash("entry_hash", "before").parse().unwrap();
         let after = hash("entry_hash", "after").parse().unwrap();
-        Changed { server, definition, before, after }
+        Changed { server, definition, before, after, authority: None }
+    }
+
+    /// Trusts the authority of [`secure_directory_and_model`].
+    #[cfg(target_os = "linux")]
+    pub(crate) fn trust_the_world(&mut self) {
+        self.authority = Some(testing::watched::shared_folder().join(AUTHORITY));
     }
 
     fn row(&self, verdict: CorpusVerdict) -> CorpusRow {
@@ -125,22 +137,25 @@ impl Changed {
         }
     }
 
-    fn bench(&self) -> &Bench {
+    pub(crate) fn bench(&self) -> &Bench {
         &self.server.bench
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bench().command(words);
         command.env(VARIABLE, KEY);
+        if let Some(authority) = &self.authority {
+            command.env("SSL_CERT_FILE", authority).env_remove("SSL_CERT_DIR");
+        }
         command
     }
 
     #[track_caller]
-    fn run(&self, words: &[&str]) -> Answer {
+    pub(crate) fn run(&self, words: &[&str]) -> Answer {
         answer(self.command(words))
     }
 
-    fn session(&self) -> Client {
+    pub(crate) fn session(&self) -> Client {
         let mut command = self.command(&["run", "--server", ID, "--"]);
         command.args(self.server.launch());
         let mut client = Client::start(command);
@@ -148,7 +163,7 @@ impl Changed {
         client
     }
 
-    fn sent(&self) -> Vec<String> {
+    pub(crate) fn sent(&self) -> Vec<String> {
         let status = self.run(&["network", "status", "--json"]).exits(0).json();
         let sent = status["sent"].as_array().unwrap().iter();
         sent.map(|it| it["request"].as_str().unwrap().to_owned()).collect()
@@ -161,7 +176,7 @@ impl Changed {
     }
 }
 
-fn arguments() -> Value {
+pub(crate) fn arguments() -> Value {
     json!({"title": "t", "count": 1})
 }
 
@@ -398,8 +413,7 @@ fn check_asks(changed: &Changed, service: &HttpService) {
 #[test]
 fn every_byte_that_leaves_was_announced() {
     use testing::watched::{PLAIN, Watched, streams};
-    let directory_at = (PLAIN, 8080);
-    let model_at = (PLAIN, 8081);
+    let (directory_at, model_at) = ((PLAIN, 8080), (PLAIN, 8081));
     Watched {
         test: "network::every_byte_that_leaves_was_announced",
         world: &|| {
@@ -414,55 +428,12 @@ fn every_byte_that_leaves_was_announced() {
             let changed = Changed::new();
             let network = table_of(&format!("http://{PLAIN}:8080"), "contribute = true\n");
             changed.bench().configure(&(network + &judge_of(&format!("http://{PLAIN}:8081"))));
-            let mut announced = changed.would_send();
-            let mut session = |what: &str, sent: &[&str]| {
-                let mut client = changed.session();
-                client.call("make_report", &arguments());
-                testing::wait_until(what, || {
-                    let all = changed.sent();
-                    sent.iter().all(|it| all.iter().any(|request| request.starts_with(it)))
-                });
-                client.end().exits(0);
-                announced.extend(changed.would_send());
-            };
-            // What depends on the salt is announced once that is known.
-            let first =
-                ["GET /api/v1/network/corpus", "GET /api/v1/network/advisories", "POST /v1/chat"];
-            session("the first session", &first);
-            session("a report", &["POST /api/v1/network/drift"]);
-            changed.run(&["review"]).exits(10);
-            changed.run(&["network", "advisories"]).exits(0);
-            changed.run(&["quarantine", ID]).exits(0);
-            announced.extend(changed.would_send());
-            let client = changed.session();
-            testing::wait_until("a contribution", || {
-                changed.sent().iter().any(|it| it.starts_with("POST /api/v1/network/corpus"))
-            });
-            client.end();
-            json!({"announced": announced, "sent": changed.sent()}).to_string()
+            everything_that_is_sent(&changed)
         },
         check: &|(directory, model), packets, report| {
-            let report: Value = serde_json::from_str(report).unwrap();
-            let texts = |name: &str| {
-                let all = report[name].as_array().unwrap().iter();
-                all.map(|it| without_marker(it.as_str().unwrap())).collect::<Vec<String>>()
-            };
-            let (announced, mut sent) = (texts("announced"), texts("sent"));
-            let secret = format!("Bearer {KEY}");
             let left = streams(packets).into_iter().map(|bytes| String::from_utf8(bytes).unwrap());
-            let mut left: Vec<String> =
-                left.map(|it| without_marker(&it.replace(&secret, "<secret>"))).collect();
-            for request in &left {
-                // Before the salt was known, zeros stood for fingerprints.
-                let is_announced =
-                    announced.contains(request) || announced.contains(&with_zeros(request));
-                assert!(is_announced, "not announced: {request}\n{announced:#?}");
-            }
-            assert!(left.len() > 7, "{left:#?}");
-            // The record is what left: every request, and as often.
-            left.sort();
-            sent.sort();
-            assert_eq!(left, sent);
+            let left: Vec<String> = left.collect();
+            check_announced(&left, report);
             let others = packets.iter().filter(|it| it.protocol != Some(6));
             assert_eq!(others.collect::<Vec<_>>(), [] as [&testing::watched::Packet; 0]);
             let heard = directory.requests().len() + model.requests().len();
@@ -470,6 +441,125 @@ fn every_byte_that_leaves_was_announced() {
         },
     }
     .run();
+}
+
+/// The same over TLS, at a public address, with names that are looked up. On the cable there are questions for these names,
+/// and connections to that address alone; inside TLS there is what `network status` announced.
+#[cfg(target_os = "linux")]
+#[test]
+fn every_byte_that_leaves_inside_tls_was_announced() {
+    use testing::watched::{NameServer, PUBLIC, Watched};
+    Watched {
+        test: "network::every_byte_that_leaves_inside_tls_was_announced",
+        world: &|| {
+            let names = NameServer::start(|name, _| match NAMES.contains(&name) {
+                true => vec![PUBLIC],
+                false => Vec::new(),
+            });
+            (names, secure_directory_and_model(&Directory::default(), &NAMES))
+        },
+        product: &|| {
+            let mut changed = Changed::new();
+            changed.trust_the_world();
+            changed.bench().configure(&public_only(&over_tls(NAMES, "contribute = true\n")));
+            everything_that_is_sent(&changed)
+        },
+        check: &|(names, service), packets, report| {
+            let left: Vec<String> = service.requests().into_iter().map(|it| it.raw).collect();
+            check_announced(&left, report);
+            for packet in packets {
+                let is_tls = packet.to == Some(PUBLIC.into()) && packet.to_port == 443;
+                let is_tls = is_tls && packet.protocol == Some(6);
+                assert!(is_tls || packet.is_name_look_up(), "{packet:?}");
+                let text = String::from_utf8_lossy(&packet.payload);
+                assert!(!text.contains(KEY) && !text.contains("/api/v1"), "in the clear: {text}");
+            }
+            assert_eq!(testing::watched::streams(packets).len(), left.len(), "one request each");
+            let looked_up = NAMES.map(|name| names.times_asked(name));
+            assert_eq!(looked_up.iter().sum::<usize>(), left.len(), "one look-up each");
+        },
+    }
+    .run();
+}
+
+/// A directory and a model in one, over TLS at the world's public address, with a certificate for these names. The product
+/// finds their authority in the shared folder.
+#[cfg(target_os = "linux")]
+pub(crate) fn secure_directory_and_model(directory: &Directory, names: &[&str]) -> HttpService {
+    use testing::watched::{PUBLIC, shared_folder};
+    let (authority, config) = crate::secure_server::identity(names);
+    std::fs::write(shared_folder().join(AUTHORITY), authority).unwrap();
+    let open = move |stream| crate::secure_server::encrypted(&config, stream);
+    let directory = directory.clone();
+    HttpService::start_through((PUBLIC, 443).into(), open, move |request| {
+        match request.path.starts_with("/v1/chat") {
+            true => opinion_of("LIKELY_HOSTILE"),
+            false => directory.answer(request),
+        }
+    })
+}
+
+/// The configuration for a directory and a model over TLS, with private addresses as in the other tests.
+pub(crate) fn over_tls([directory, model]: [&str; 2], more: &str) -> String {
+    table_of(&format!("https://{directory}"), more) + &judge_of(&format!("https://{model}"))
+}
+
+/// The same without private addresses.
+pub(crate) fn public_only(configuration: &str) -> String {
+    configuration.replace("allow_private = true\n", "")
+}
+
+/// Does all that sends something. Returns what was announced and what was recorded, as one line.
+fn everything_that_is_sent(changed: &Changed) -> String {
+    let mut announced = changed.would_send();
+    let mut session = |what: &str, sent: &[&str]| {
+        let mut client = changed.session();
+        client.call("make_report", &arguments());
+        testing::wait_until(what, || {
+            let all = changed.sent();
+            sent.iter().all(|it| all.iter().any(|request| request.starts_with(it)))
+        });
+        client.end().exits(0);
+        announced.extend(changed.would_send());
+    };
+    // What depends on the salt is announced once that is known.
+    let first = ["GET /api/v1/network/corpus", "GET /api/v1/network/advisories", "POST /v1/chat"];
+    session("the first session", &first);
+    session("a report", &["POST /api/v1/network/drift"]);
+    changed.run(&["review"]).exits(10);
+    changed.run(&["network", "advisories"]).exits(0);
+    changed.run(&["quarantine", ID]).exits(0);
+    announced.extend(changed.would_send());
+    let client = changed.session();
+    testing::wait_until("a contribution", || {
+        changed.sent().iter().any(|it| it.starts_with("POST /api/v1/network/corpus"))
+    });
+    client.end();
+    json!({"announced": announced, "sent": changed.sent()}).to_string()
+}
+
+/// Compares the requests that left with what was announced and what was recorded.
+#[track_caller]
+fn check_announced(left: &[String], report: &str) {
+    let report: Value = serde_json::from_str(report).unwrap();
+    let texts = |name: &str| {
+        let all = report[name].as_array().unwrap().iter();
+        all.map(|it| without_marker(it.as_str().unwrap())).collect::<Vec<String>>()
+    };
+    let (announced, mut sent) = (texts("announced"), texts("sent"));
+    let secret = format!("Bearer {KEY}");
+    let mut left: Vec<String> =
+        left.iter().map(|it| without_marker(&it.replace(&secret, "<secret>"))).collect();
+    for request in &left {
+        // Before the salt was known, zeros stood for fingerprints.
+        let is_announced = announced.contains(request) || announced.contains(&with_zeros(request));
+        assert!(is_announced, "not announced: {request}\n{announced:#?}");
+    }
+    assert!(left.len() > 7, "{left:#?}");
+    // The record is what left: every request, and as often.
+    left.sort();
+    sent.sort();
+    assert_eq!(left, sent);
 }
 
 /// With zeros for the fingerprints of a report.

@@ -35,7 +35,8 @@ pub(crate) struct SecureServer {
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-type Stream = BufReader<StreamOwned<ServerConnection, TcpStream>>;
+pub(crate) type Encrypted = StreamOwned<ServerConnection, TcpStream>;
+type Stream = BufReader<Encrypted>;
 
 struct Request {
     /// `GET /mcp`.
@@ -46,7 +47,7 @@ struct Request {
 impl SecureServer {
     /// Its certificate is for `localhost` and for `127.0.0.1`.
     pub(crate) fn start(published: Published) -> SecureServer {
-        let (authority, config) = identity();
+        let (authority, config) = identity(&["localhost", "127.0.0.1"]);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -54,8 +55,7 @@ impl SecureServer {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (seen, published) = (Arc::clone(&inside), Arc::clone(&published));
-                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-                let stream = BufReader::new(StreamOwned::new(connection, stream.unwrap()));
+                let stream = BufReader::new(encrypted(&config, stream.unwrap()));
                 // A client that leaves, or does not trust the certificate, is no fault here.
                 std::thread::spawn(move || serve(stream, &published, &seen));
             }
@@ -73,13 +73,18 @@ impl SecureServer {
     }
 }
 
-/// An authority, and the certificate that it gave the server.
-fn identity() -> (String, Arc<ServerConfig>) {
+/// The server's side of TLS on a connection.
+pub(crate) fn encrypted(config: &Arc<ServerConfig>, stream: TcpStream) -> Encrypted {
+    StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), stream)
+}
+
+/// An authority, and the certificate that it gave the server for these names.
+pub(crate) fn identity(names: &[&str]) -> (String, Arc<ServerConfig>) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
     let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
