@@ -305,6 +305,27 @@ fn only_observed_behaviour_clears_or_refutes() {
     }
 }
 
+/// What was observed says nothing of a parameter that was removed, of text that trips a marker, or of a change that could not
+/// be compared.
+#[test]
+fn a_change_of_another_class_beside_a_behavioral_one_is_never_cleared() {
+    let cleared = Says::Answer(Behavior::Cleared);
+    let (corpus, reader) = (Says::Answer(CorpusAnswer::Cleared), Says::Answer(Opinion::NotRun));
+    let climbed_with = |beside: &ChangeKind| {
+        let both = judgement(Verdict::Inconclusive, &[FLIP, *beside]);
+        climbed(corpus, reader, cleared, both).verdict
+    };
+    for beside in ChangeKind::ALL {
+        let expected = match beside.class() {
+            ChangeClass::Breaking | ChangeClass::FailSafe | ChangeClass::Marker => {
+                Verdict::Inconclusive
+            }
+            _ => Verdict::Proceed,
+        };
+        assert_eq!(climbed_with(beside), expected, "{beside}");
+    }
+}
+
 #[test]
 fn a_tool_without_an_approved_definition_is_never_cleared() {
     let cleared = Says::Answer(Behavior::Cleared);
