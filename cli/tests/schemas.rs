@@ -465,6 +465,7 @@ fn visited(bench: &Bench, package: &str) {
         release: Some("1.0.0".to_owned()),
         at: now,
         outcome: Outcome::NotListed(NotListed::Silent),
+        cause: None,
         manifest: Manifest::default(),
         launch: Vec::new(),
     };

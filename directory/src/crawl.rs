@@ -2,6 +2,7 @@
 //!
 //! A visit observes and nothing else. What it saw is kept as an [`Observation`]; `record` makes log entries of it.
 
+pub mod cause;
 pub mod official;
 pub mod package;
 pub mod release_order;
@@ -21,6 +22,8 @@ pub struct Observation {
     pub release: Option<String>,
     pub at: Timestamp,
     pub outcome: Outcome,
+    /// Why nothing was listed, where more is known of it than the outcome says.
+    pub cause: Option<cause::Cause>,
     pub manifest: Manifest,
     /// How it was started or reached, for the screen's look at launchers.
     pub launch: Vec<String>,

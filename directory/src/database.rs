@@ -20,7 +20,7 @@ pub use corpus::{Contributed, CorpusEntry, QuotaMessage, Settled};
 pub use waiting::{WaitingStatement, Words};
 
 /// The version of the tables.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 const BUSY: Duration = Duration::from_secs(10);
 
 const TABLES: &str = "
@@ -34,6 +34,9 @@ CREATE TABLE visits (server TEXT PRIMARY KEY, due INTEGER NOT NULL, failures INT
 CREATE TABLE cursors (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE anchors (size INTEGER PRIMARY KEY, text TEXT NOT NULL, at INTEGER NOT NULL, proof BLOB NOT NULL) STRICT;
 ";
+
+/// What version 3 added.
+const SINCE_VERSION_3: &str = "ALTER TABLE observations ADD COLUMN cause TEXT;";
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -88,13 +91,16 @@ impl Database {
             begun.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
         match found {
             0 => begun.execute_batch(TABLES).map_err(fault)?,
-            1 | VERSION => {}
+            1..=VERSION => {}
             _ => return Err(DatabaseError::Newer { path: path.to_owned() }),
         }
-        if found < VERSION {
+        if found < 2 {
             for tables in [corpus::TABLES, reports::TABLES, claims::TABLES, waiting::TABLES] {
                 begun.execute_batch(tables).map_err(fault)?;
             }
+        }
+        if found < VERSION {
+            begun.execute_batch(SINCE_VERSION_3).map_err(fault)?;
             begun.pragma_update(None, "user_version", VERSION).map_err(fault)?;
         }
         begun.commit().map_err(fault)?;
@@ -180,7 +186,7 @@ impl Database {
     /// Observations that are not in the log yet, in the order they were made.
     pub fn unrecorded(&self) -> Result<Vec<Observation>> {
         let observations = self.rows(
-            "SELECT server, release, at, outcome, capture, manifest, launch FROM observations WHERE is_recorded = 0 ORDER BY at, rowid",
+            "SELECT server, release, at, outcome, capture, manifest, launch, cause FROM observations WHERE is_recorded = 0 ORDER BY at, rowid",
             [],
             |row| Ok(observation(row)),
         )?;
@@ -253,6 +259,10 @@ fn observation(row: &rusqlite::Row<'_>) -> Option<Observation> {
         outcome: match capture {
             Some(capture) => Outcome::Listed(capture),
             None => Outcome::NotListed(NotListed::from_word(&text(3)?)?),
+        },
+        cause: match row.get::<_, Option<String>>(7).ok()? {
+            Some(cause) => Some(serde_json::from_str(&cause).ok()?),
+            None => None,
         },
         manifest: serde_json::from_str::<Manifest>(&text(5)?).ok()?,
         launch: serde_json::from_str(&text(6)?).ok()?,
@@ -341,7 +351,7 @@ impl Writing<'_> {
         };
         let json = |value: serde_json::Result<String>| value.unwrap_or_default();
         self.execute(
-            "INSERT OR REPLACE INTO observations (server, release, at, outcome, capture, manifest, launch, is_recorded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)",
+            "INSERT OR REPLACE INTO observations (server, release, at, outcome, capture, manifest, launch, cause, is_recorded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)",
             params![
                 observation.server.as_str(),
                 observation.release.as_deref().unwrap_or_default(),
@@ -350,6 +360,7 @@ impl Writing<'_> {
                 capture,
                 json(serde_json::to_string(&observation.manifest)),
                 json(serde_json::to_string(&observation.launch)),
+                observation.cause.map(|cause| json(serde_json::to_string(&cause))),
             ],
         )?;
         Ok(())

@@ -5,6 +5,7 @@
 //! things are found; contracts are named by their hashes.
 
 use crate::crawl::NotListed;
+use crate::crawl::cause::Cause;
 use crate::log::{MAX_ENTRY_BYTES, canonical_bytes};
 use crate::subject::SubjectId;
 use contract::hash::sha256_hex;
@@ -98,6 +99,9 @@ pub struct VerdictStatement {
     /// Which of the visit's entries this is, from 1, and how many there are.
     pub part: [u32; 2],
     pub outcome: VisitOutcome,
+    /// What kept the visit from a contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Of the whole server, with what is not a tool.
     pub status: String,
     pub directive: String,

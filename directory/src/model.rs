@@ -2,6 +2,7 @@
 //!
 //! The API and the pages are made from this and from nothing else, so a mirror that copied the log serves the same.
 
+use crate::crawl::cause::Cause;
 use crate::entry::{
     AdvisoryStatement, BadEntry, ClaimState, ClaimStatement, DriftItem, DriftStatement, Entry,
     Moment, ServerFacts, Statement, Subject, ToolItem, VerdictStatement, VisitOutcome, entry_hash,
@@ -70,6 +71,7 @@ pub struct Visit {
     pub at: Moment,
     pub release: Option<String>,
     pub outcome: VisitOutcome,
+    pub cause: Option<Cause>,
     pub surface: Option<String>,
     pub tools: u32,
     /// When the release was published.
@@ -369,6 +371,7 @@ impl Model {
                 at,
                 release: said.release.clone(),
                 outcome: said.outcome,
+                cause: said.cause,
                 surface: said.hashes.surface.clone(),
                 tools: said.facts.tools,
                 published_at: said.facts.published_at,

@@ -86,7 +86,7 @@ pub fn record(
         recorded => return recorded,
     }
     let outcome = Outcome::NotListed(NotListed::TooLarge);
-    entries_of(model, &Observation { outcome, ..seen.clone() }, None, now)
+    entries_of(model, &Observation { outcome, cause: None, ..seen.clone() }, None, now)
 }
 
 fn entries_of(
@@ -140,6 +140,7 @@ fn entries_of(
         expires_at: Moment(GRADE.expires_at(now)),
         part: [1, 1],
         outcome,
+        cause: seen.cause,
         status: state.status.as_str().to_owned(),
         directive: state.directive.as_str().to_owned(),
         dimensions,

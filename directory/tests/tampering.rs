@@ -35,6 +35,7 @@ fn publish(folder: &Path) -> (Folders, Keyring) {
                 release: Some(release.to_owned()),
                 at: NOW,
                 outcome: Outcome::Listed(tool),
+                cause: None,
                 manifest: Manifest { version: Some(release.to_owned()), ..Manifest::default() },
                 launch: Vec::new(),
             };

@@ -78,6 +78,12 @@ pub struct DirectoryCrawl {
     pub workers: Option<Whole<1, 2>>,
     /// Lets packages run their install scripts, confined.
     pub install_scripts: bool,
+    /// How long a server may take for its handshake and all of its lists.
+    pub list_seconds: Option<Whole<1, 600>>,
+    /// How long the install of a package may take.
+    pub install_seconds: Option<Whole<1, 3_600>>,
+    /// How large an installed package may be, in MiB.
+    pub package_mebibytes: Option<Whole<1, 1_048_576>>,
     /// Where packages' descriptions are read, instead of the public registries.
     pub npm: Option<Text>,
     pub pypi: Option<Text>,

@@ -338,6 +338,12 @@ pub(crate) struct CrawlCommand {
     /// Visits at a time, 1 or 2 [default: the configured number, else 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
     pub(crate) workers: Option<u64>,
+    /// How long a server may take for its handshake and all of its lists [default: the configured time, else 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) list_timeout: Option<u64>,
+    /// How long the install of a package may take [default: the configured time, else 240]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub(crate) install_timeout: Option<u64>,
     /// Also visit servers that are not due, and releases that were seen before
     #[arg(long)]
     pub(crate) again: bool,

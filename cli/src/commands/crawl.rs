@@ -8,17 +8,19 @@ use crate::observation::now;
 use crate::report;
 use crate::screen;
 use contract::time::Timestamp;
+use directory::crawl::cause::Cause;
 use directory::crawl::package::Registries;
 use directory::crawl::run::{Crawl, CrawlError, CrawlEvents, ServerEnd, Work};
 use directory::crawl::target::read_targets;
-use directory::crawl::visit::{PackageSources, VisitFolders, Visitor};
-use directory::crawl::{Manifest, Observation, Outcome, official};
+use directory::crawl::visit::{PackageSources, VisitFolders, VisitLimits, Visitor};
+use directory::crawl::{Manifest, NotListed, Observation, Outcome, official};
 use directory::database::Database;
 use directory::demand::{Demand, sort_as_queued};
 use directory::subject::SubjectId;
 use directory::writer::{LogWriter, WriteError};
 use engine::confinement::InstallCode;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,8 +60,25 @@ pub(crate) fn run(command: &CrawlCommand, options: &Options) -> Result<Exit, Fai
         settings.crawl.pypi.as_deref(),
         settings.network.allow_private,
     );
-    let visitor = Visitor::new(folders.clone(), helper, install_code, sources, dialer.clone())
-        .map_err(Failure::usage)?;
+    let usual = VisitLimits::default();
+    let seconds = |typed: Option<u64>, configured: Option<u64>, otherwise: Duration| {
+        typed.or(configured).map_or(otherwise, Duration::from_secs)
+    };
+    let limits = VisitLimits {
+        install: seconds(
+            command.install_timeout,
+            settings.crawl.install_seconds.map(|it| it.0),
+            usual.install,
+        ),
+        list: seconds(command.list_timeout, settings.crawl.list_seconds.map(|it| it.0), usual.list),
+        package_bytes: match settings.crawl.package_mebibytes {
+            Some(mebibytes) => mebibytes.0 << 20,
+            None => usual.package_bytes,
+        },
+    };
+    let visitor =
+        Visitor::new(folders.clone(), helper, install_code, limits, sources, dialer.clone())
+            .map_err(Failure::usage)?;
     let stop = Arc::new(AtomicBool::new(false));
     stop_on_interrupt(stop.clone())?;
     let crawl = Crawl {
@@ -166,6 +185,20 @@ struct Events {
     listed: AtomicUsize,
     unknown: AtomicUsize,
     waiting: AtomicUsize,
+    failed: Mutex<Vec<FailedVisit>>,
+}
+
+/// The most failed visits that a summary names.
+const MAX_FAILED_SHOWN: usize = 1_000;
+
+/// A visit that read nothing, as the summary has it.
+#[derive(Debug, serde::Serialize)]
+struct FailedVisit {
+    server: String,
+    release: Option<String>,
+    outcome: &'static str,
+    cause: Option<Cause>,
+    because: String,
 }
 
 impl Events {
@@ -189,6 +222,7 @@ impl Events {
             listed: AtomicUsize::new(0),
             unknown: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            failed: Mutex::default(),
         }
     }
 
@@ -202,10 +236,12 @@ impl Events {
         let (visits, listed) = (count(&self.visits), count(&self.listed));
         let (entries, unknown) = (count(&self.entries), count(&self.unknown));
         let waiting = count(&self.waiting);
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if options.json {
             screen::print_json(&json!({
                 "visits": visits,
                 "listed": listed,
+                "failed": *failed,
                 "servers_without_releases": unknown,
                 "waiting": waiting,
                 "entries_added": entries,
@@ -215,6 +251,14 @@ impl Events {
             let visited = report::count(visits, "visit", "visits");
             let added = report::count(entries, "entry", "entries");
             screen::say(format!("{visited}, {listed} listed; {added} added, the log has {size}"));
+            let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+            for visit in failed.iter() {
+                *reasons.entry(&visit.because).or_default() += 1;
+            }
+            for (because, count) in reasons {
+                let visits = report::count(count, "visit", "visits");
+                screen::say(format!("{visits} read nothing: {because}"));
+            }
             if unknown > 0 {
                 let servers = report::count(unknown, "server", "servers");
                 screen::say(format!("{servers} without a release to visit"));
@@ -227,6 +271,24 @@ impl Events {
             }
         }
         Ok(Exit::Fine)
+    }
+
+    /// Keeps a failed visit for the summary. Returns what to tell of it.
+    fn failed(&self, observation: &Observation, reason: NotListed) -> String {
+        let cause = observation.cause;
+        let because = cause.map_or_else(|| reason.sentence().to_owned(), |cause| cause.to_string());
+        let told = format!("{} ({because})", reason.as_str());
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.len() < MAX_FAILED_SHOWN {
+            failed.push(FailedVisit {
+                server: observation.server.to_string(),
+                release: observation.release.clone(),
+                outcome: reason.as_str(),
+                cause,
+                because,
+            });
+        }
+        told
     }
 
     fn tell(&self, line: impl std::fmt::Display) {
@@ -254,9 +316,9 @@ impl CrawlEvents for Events {
         let word = match &observation.outcome {
             Outcome::Listed(_) => {
                 self.listed.fetch_add(1, Ordering::Relaxed);
-                "listed"
+                "listed".to_owned()
             }
-            Outcome::NotListed(reason) => reason.as_str(),
+            Outcome::NotListed(reason) => self.failed(observation, *reason),
         };
         let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (writer, published) = &mut *guard;
@@ -273,9 +335,9 @@ impl CrawlEvents for Events {
             writer.publish().map_err(|error| CrawlError::Record(Box::new(error)))?;
             *published = Instant::now();
         }
-        let release = observation.release.as_deref().unwrap_or_default();
+        let release = observation.release.as_ref().map(|it| format!(" {it}")).unwrap_or_default();
         let entries = report::count(added, "entry", "entries");
-        self.tell(format!("{} {release}: {word}, {entries} added to the log", observation.server));
+        self.tell(format!("{}{release}: {word}, {entries} added to the log", observation.server));
         Ok(())
     }
 

@@ -202,6 +202,7 @@ fn note_visit(station: &Station, package: &str) {
         release: Some("1.0.0".to_owned()),
         at: now,
         outcome: Outcome::NotListed(NotListed::Silent),
+        cause: None,
         manifest: Manifest::default(),
         launch: Vec::new(),
     };

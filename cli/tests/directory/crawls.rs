@@ -113,13 +113,24 @@ fn can_confine(station: &Station) -> bool {
 
 /// Crawls packages of a registry, all of their releases.
 fn crawl(station: &Station, registry: &HttpService, names: &[&str], further: &[&str]) -> Answer {
+    let lines: Vec<String> = names.iter().map(|name| format!("npm:{name}")).collect();
+    crawl_with(station, registry, "", &lines, further)
+}
+
+/// Crawls the servers of these lines, with these settings of the crawl.
+fn crawl_with(
+    station: &Station,
+    registry: &HttpService,
+    settings: &str,
+    lines: &[String],
+    further: &[&str],
+) -> Answer {
     let settings = format!(
-        "public_url = \"http://directory.example\"\n[network]\nallow_private = true\n[rates]\nanonymous_per_minute = 10000\n[crawl]\nnpm = \"{}\"\n",
+        "public_url = \"http://directory.example\"\n[network]\nallow_private = true\n[rates]\nanonymous_per_minute = 10000\n[crawl]\nnpm = \"{}\"\n{settings}",
         registry.url()
     );
     station.bench.file("packages.toml", settings);
-    let lines: String = names.iter().map(|name| format!("npm:{name}\n")).collect();
-    station.bench.file("packages.txt", lines);
+    station.bench.file("packages.txt", lines.join("\n"));
     let words = ["crawl", "--targets", "packages.txt", "--releases", "9", "--config"];
     answer(station.command(&[&words[..], &["packages.toml"], further].concat())).exits(0)
 }
@@ -155,7 +166,10 @@ fn hostile_packages_are_recorded_as_what_they_did() {
         ("npm:growing 1.9.0", "listed"),
         ("npm:growing 1.10.0", "listed"),
         ("npm:markup 1.0.0", "listed"),
-        ("npm:exits 1.0.0", "silent"),
+        (
+            "npm:exits 1.0.0",
+            "silent (the program ended before it answered `tools/list`, with status 1)",
+        ),
         ("npm:shifty 1.0.0", "unstable"),
         ("npm:other-words 1.0.0", "unreadable"),
     ] {
@@ -211,6 +225,127 @@ fn a_package_that_attacks_while_it_is_installed_and_started_stays_in_its_box() {
     }
     assert!(!escaped.exists());
     assert_eq!(spy.connections(), 0, "{:?}", spy.requests());
+}
+
+/// A remote server that answers these methods, and is silent to all others until the test ends.
+fn remote_that_answers(methods: &'static [&'static str]) -> HttpService {
+    HttpService::start(move |request| {
+        let asked: Value = serde_json::from_str(&request.body).unwrap_or_default();
+        let method = asked["method"].as_str().unwrap_or_default();
+        if !methods.contains(&method) {
+            return HttpAnswer::Silence;
+        }
+        let mut said = match method {
+            "initialize" => json!({ "result": {
+                "protocolVersion": asked["params"]["protocolVersion"],
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "s", "version": "1" },
+            } }),
+            "notifications/initialized" => return HttpAnswer::Status(202),
+            _ => json!({ "error": { "code": -32601, "message": "no such method" } }),
+        };
+        (said["jsonrpc"], said["id"]) = (json!("2.0"), asked["id"].clone());
+        HttpAnswer::Json(said.to_string())
+    })
+}
+
+/// What the summary says of a failed visit.
+fn failed<'a>(crawled: &'a Value, server: &str) -> &'a Value {
+    let all = crawled["failed"].as_array().unwrap().iter();
+    all.clone().find(|it| it["server"] == server).unwrap_or_else(|| panic!("{server}: {crawled}"))
+}
+
+#[test]
+fn servers_and_installs_that_hang_are_recorded_with_the_reason_and_the_crawl_goes_on() {
+    let station = Station::new("");
+    if !can_confine(&station) {
+        return;
+    }
+    let mut mute = Package::new("mute", "[]");
+    mute.releases[0].1 = "#!/usr/bin/env node\nprocess.stdin.resume();\n".to_owned();
+    let packages = registry(&station, &[mute, Package::new("exits", "process.exit(3)")]);
+    let silent = remote_that_answers(&[]);
+    let no_lists =
+        remote_that_answers(&["server/discover", "initialize", "notifications/initialized"]);
+    let url = |service: &HttpService| format!("{}/mcp", service.url());
+    let lines = [
+        "npm:mute".to_owned(),
+        format!("com.example/silent {}", url(&silent)),
+        format!("com.example/no-lists {}", url(&no_lists)),
+        "npm:exits".to_owned(),
+        format!("com.example/last http://{}/mcp", station.web.address),
+    ];
+    let further = ["--list-timeout", "5", "--workers", "1", "--json"];
+    let crawled = crawl_with(&station, &packages, "", &lines, &further);
+    let summary = crawled.json();
+    assert_eq!((&summary["visits"], &summary["listed"]), (&json!(5), &json!(1)), "{summary}");
+    for (server, outcome, cause, because) in [
+        (
+            "npm:mute",
+            "silent",
+            json!({"kind": "no-answer", "step": "initialize", "number": 5}),
+            "no answer to `initialize` within 5 s",
+        ),
+        (
+            "com.example/no-lists",
+            "unreachable",
+            json!({"kind": "no-answer", "step": "tools/list", "number": 5}),
+            "no answer to `tools/list` within 5 s",
+        ),
+        (
+            "npm:exits",
+            "silent",
+            json!({"kind": "exited", "step": "tools/list", "number": 3}),
+            "the program ended before it answered `tools/list`, with status 3",
+        ),
+    ] {
+        let told = failed(&summary, server);
+        assert_eq!(
+            (&told["outcome"], &told["cause"], &told["because"]),
+            (&json!(outcome), &cause, &json!(because)),
+            "{told}"
+        );
+    }
+    assert_eq!(failed(&summary, "com.example/silent")["cause"]["kind"], "no-answer");
+    assert!(crawled.err.contains("npm:mute 1.0.0: silent (no answer to `initialize` within 5 s)"));
+    let served = station.serve_with(&["--reader"]);
+    let page = served.get("/server/npm:mute", None).is(200).text();
+    assert!(page.contains("no answer to <code>initialize</code> within 5 s"), "{page}");
+    let page = served.get("/stats", None).is(200).text();
+    assert!(page.contains("a request was not answered in time"), "{page}");
+    let told = served.get("/api/v1/trust/server/npm:mute", None).is(200);
+    served.conforms("verdict", &told);
+    let visit = &told.json()["last_visit"];
+    assert_eq!(visit["outcome"], "silent", "{visit}");
+    assert_eq!(visit["because"], "no answer to `initialize` within 5 s");
+}
+
+#[test]
+fn an_install_that_hangs_or_grows_too_large_is_ended_and_recorded_with_the_reason() {
+    let station = Station::new("");
+    if !can_confine(&station) {
+        return;
+    }
+    let mut growing = Package::new("growing", "[]");
+    // It fills the folder, and never ends by itself.
+    let script =
+        "require('fs').writeFileSync('much', Buffer.alloc(3 << 20)); setInterval(() => {}, 1e6);";
+    growing.install_script = Some(script.to_owned());
+    let packages = registry(&station, &[growing]);
+    let further = ["--install-scripts", "--json"];
+    let lines = ["npm:growing".to_owned()];
+    let crawled = crawl_with(&station, &packages, "package_mebibytes = 1\n", &lines, &further);
+    let summary = crawled.json();
+    let told = failed(&summary, "npm:growing");
+    let cause = json!({"kind": "install-too-large", "number": 1 << 20});
+    assert_eq!((&told["outcome"], &told["cause"]), (&json!("too-large"), &cause), "{told}");
+    // Not so large, but it never ends.
+    let further = ["--install-scripts", "--install-timeout", "10", "--again", "--json"];
+    let summary = crawl_with(&station, &packages, "", &lines, &further).json();
+    let told = failed(&summary, "npm:growing");
+    let cause = json!({"kind": "install-timeout", "number": 10});
+    assert_eq!((&told["outcome"], &told["cause"]), (&json!("not-installed"), &cause), "{told}");
+    assert_eq!(told["because"], "the install took longer than 10 s");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One visit: a package is installed without running its code, started in a sandbox without a network, and listed twice;
 //! a remote server is listed twice over https.
 
+use super::cause::{Cause, CauseKind, Step};
 use super::package::Registries;
 use super::target::{PackageWay, Target};
 use super::{Manifest, NotListed, Observation, Outcome};
@@ -15,24 +16,34 @@ use sandbox::{EgressSwitch, NetworkPolicy};
 use settings::{Parsed, Sandbox, Text, Whole};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wire::dialer::Dialer;
 use wire::process::Environment;
-use wire::{HttpEndpoint, ObserveError, ObserveLimits, StdioLaunch, Upstream};
+use wire::{HttpEndpoint, ObserveError, ObserveLimits, Progress, StdioLaunch, Upstream};
 
-/// How long the whole visit may take.
-pub const VISIT_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a server may take for its lists.
-pub const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the steps of a visit may take, and how much they may fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisitLimits {
+    /// To install a package.
+    pub install: Duration,
+    /// From the start of a server to the last of its lists. It is started and listed twice.
+    pub list: Duration,
+    /// The bytes of an installed package.
+    pub package_bytes: u64,
+}
+
+impl Default for VisitLimits {
+    fn default() -> Self {
+        let (install, list) = (Duration::from_secs(240), Duration::from_secs(60));
+        VisitLimits { install, list, package_bytes: 2 << 30 }
+    }
+}
+
 /// The memory of a visited server.
 pub const MEMORY_BYTES: u64 = 2 << 30;
 /// The processes and threads of a visited server.
 pub const PROCESSES: u64 = 128;
-/// The largest installed package.
-pub const MAX_TREE_BYTES: u64 = 2 << 30;
-/// The most files of an installed package that are counted.
-const MAX_TREE_FILES: u64 = 500_000;
 
 /// What visits share.
 #[derive(Debug)]
@@ -41,6 +52,7 @@ pub struct Visitor {
     /// This program, which confines what it starts.
     helper: PathBuf,
     install_code: InstallCode,
+    limits: VisitLimits,
     sources: PackageSources,
     dialer: Arc<Dialer>,
     known: Arc<KnownPackages>,
@@ -97,14 +109,15 @@ impl Visitor {
         folders: VisitFolders,
         helper: PathBuf,
         install_code: InstallCode,
+        limits: VisitLimits,
         sources: PackageSources,
         dialer: Arc<Dialer>,
     ) -> Result<Visitor, engine::confinement::BadTable> {
         let known = Arc::new(KnownPackages::read(&folders.homes)?);
-        Ok(Visitor { folders, helper, install_code, sources, dialer, known })
+        Ok(Visitor { folders, helper, install_code, limits, sources, dialer, known })
     }
 
-    /// Visits one release of a package. Blocks, for [`VISIT_TIMEOUT`] at most.
+    /// Visits one release of a package. Blocks, for as long as [`VisitLimits`] allow.
     pub fn package(
         &self,
         target: &Target,
@@ -114,15 +127,17 @@ impl Visitor {
     ) -> Observation {
         let release = manifest.version.clone();
         let words = launch_words(target, way, release.as_deref());
-        let outcome = match &words {
+        let seen = match &words {
             Some(words) => self.start(target, way, words),
-            None => Outcome::NotListed(NotListed::NotInstalled),
+            None => Err(Failed(NotListed::NotInstalled, Some(CauseKind::NoInstaller.into()))),
         };
+        let (outcome, cause) = split(seen);
         Observation {
             server: target.id.clone(),
             release,
             at,
             outcome,
+            cause,
             manifest: manifest.clone(),
             launch: words.unwrap_or_default(),
         }
@@ -136,26 +151,28 @@ impl Visitor {
         manifest: &Manifest,
         at: Timestamp,
     ) -> Observation {
-        let outcome = match self.dialer.endpoint(url) {
+        let seen = match self.dialer.endpoint(url) {
             Ok(url) => {
                 let allow_private = self.dialer.allows_private();
                 let endpoint =
                     HttpEndpoint { url, headers: Vec::new(), allow_private, authorizer: None };
-                list_twice(&Upstream::Http(endpoint))
+                list_twice(&Upstream::Http(endpoint), self.limits.list)
             }
-            Err(_) => Outcome::NotListed(NotListed::Unreachable),
+            Err(error) => Err(Failed(NotListed::Unreachable, Some(Cause::of_url(&error)))),
         };
+        let (outcome, cause) = split(seen);
         Observation {
             server: target.id.clone(),
             release: None,
             at,
             outcome,
+            cause,
             manifest: manifest.clone(),
             launch: vec![url.to_owned()],
         }
     }
 
-    fn start(&self, target: &Target, way: &PackageWay, words: &[String]) -> Outcome {
+    fn start(&self, target: &Target, way: &PackageWay, words: &[String]) -> Seen {
         let instance = format!("{} {}", target.id, words.join(" "));
         let instance = contract::hash::sha256_hex(instance.as_bytes());
         let instance = instance.get(..16).unwrap_or_default();
@@ -166,22 +183,16 @@ impl Visitor {
         for folder in [&packages, &homes] {
             let _ = std::fs::remove_dir_all(folder);
         }
-        outcome.unwrap_or_else(Outcome::NotListed)
+        outcome
     }
 
-    fn start_in(
-        &self,
-        packages: &Path,
-        homes: &Path,
-        way: &PackageWay,
-        words: &[String],
-    ) -> Result<Outcome, NotListed> {
-        let failed = |_| NotListed::NotInstalled;
+    fn start_in(&self, packages: &Path, homes: &Path, way: &PackageWay, words: &[String]) -> Seen {
+        let ours = || Failed(NotListed::NotInstalled, Some(CauseKind::Internal.into()));
         let work = homes.join("work");
-        std::fs::create_dir_all(&work).map_err(failed)?;
-        std::fs::create_dir_all(packages).map_err(failed)?;
-        let confiner = self.confiner(packages, homes).ok_or(NotListed::NotInstalled)?;
-        let (program, arguments) = words.split_first().ok_or(NotListed::NotInstalled)?;
+        std::fs::create_dir_all(&work).map_err(|_| ours())?;
+        std::fs::create_dir_all(packages).map_err(|_| ours())?;
+        let confiner = self.confiner(packages, homes).ok_or_else(ours)?;
+        let (program, arguments) = words.split_first().ok_or_else(ours)?;
         let os = |text: &String| OsString::from(text);
         let launch = StdioLaunch {
             program: program.into(),
@@ -191,16 +202,15 @@ impl Visitor {
             confinement: Some(Arc::new(confiner.clone())),
         };
         if let Err(error) = confiner.prepare(&launch, Environment::Named) {
-            return Err(match error {
+            let reason = match error {
                 // Installed, and there is nothing to start.
                 ConfineError::Install(InstallError::NoProgram { .. }) => NotListed::Silent,
+                ConfineError::Install(InstallError::TooLarge { .. }) => NotListed::TooLarge,
                 _ => NotListed::NotInstalled,
-            });
+            };
+            return Err(Failed(reason, Some(Cause::of_install(&error))));
         }
-        if tree_bytes(packages) > MAX_TREE_BYTES {
-            return Err(NotListed::TooLarge);
-        }
-        Ok(list_twice(&Upstream::Stdio(launch)))
+        list_twice(&Upstream::Stdio(launch), self.limits.list)
     }
 
     fn confiner(&self, packages: &Path, homes: &Path) -> Option<Confiner> {
@@ -227,8 +237,9 @@ impl Visitor {
             helper: self.helper.clone(),
             remark: Box::new(|_| {}),
         });
-        let timeout = VISIT_TIMEOUT.saturating_sub(LIST_TIMEOUT);
-        Some(confiner.installing(InstallRules { code: self.install_code, timeout }))
+        let (code, timeout) = (self.install_code, self.limits.install);
+        let max_bytes = Some(self.limits.package_bytes);
+        Some(confiner.installing(InstallRules { code, timeout, max_bytes }))
     }
 }
 
@@ -250,65 +261,75 @@ fn launch_words(target: &Target, way: &PackageWay, release: Option<&str>) -> Opt
     Some(words)
 }
 
-/// Lists a server twice, each time from its start. Only what both listings say counts.
-fn list_twice(upstream: &Upstream) -> Outcome {
-    let listed = || -> Result<Surface, NotListed> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|_| NotListed::Silent)?;
-        let limits = ObserveLimits {
-            start_timeout: LIST_TIMEOUT,
-            list_timeout: LIST_TIMEOUT,
-            ..ObserveLimits::default()
-        };
-        let observed = runtime.block_on(async {
-            tokio::time::timeout(LIST_TIMEOUT, wire::observe(upstream, &limits, &|_| {})).await
-        });
-        runtime.shutdown_timeout(Duration::from_secs(1));
-        let silent = match upstream {
-            Upstream::Stdio(_) => NotListed::Silent,
-            Upstream::Http(_) => NotListed::Unreachable,
-        };
-        let observed = observed.map_err(|_| silent)?.map_err(|error| match error {
-            ObserveError::NeedsSignIn { .. } => NotListed::NeedsSignIn,
-            ObserveError::UnreadableHandshake { .. } => NotListed::Unreadable,
-            _ => silent,
-        })?;
-        let mut reader = SurfaceReader::default();
-        reader.handshake(&observed.handshake).map_err(|_| NotListed::Unreadable)?;
-        for (list, outcome) in &observed.lists {
-            outcome.read_into(*list, &mut reader);
-        }
-        let surface = reader.finish();
-        if surface.unreadable().is_empty() { Ok(surface) } else { Err(NotListed::Unreadable) }
-    };
-    match listed().and_then(|first| listed().map(|second| (first, second))) {
-        Ok((first, second)) if first.surface_hash() == second.surface_hash() => {
-            Outcome::Listed(first.to_capture())
-        }
-        Ok(_) => Outcome::NotListed(NotListed::Unstable),
-        Err(reason) => Outcome::NotListed(reason),
+/// Why nothing was listed.
+struct Failed(NotListed, Option<Cause>);
+
+/// A capture, or why there is none.
+type Seen = Result<String, Failed>;
+
+fn split(seen: Seen) -> (Outcome, Option<Cause>) {
+    match seen {
+        Ok(capture) => (Outcome::Listed(capture), None),
+        Err(Failed(reason, cause)) => (Outcome::NotListed(reason), cause),
     }
 }
 
-/// The bytes of the files below a folder. Links are not followed.
-fn tree_bytes(folder: &Path) -> u64 {
-    let (mut bytes, mut files) = (0_u64, 0_u64);
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(found) = entry.metadata() else { continue };
-            files += 1;
-            if files > MAX_TREE_FILES {
-                return u64::MAX;
-            }
-            if found.is_dir() {
-                waiting.push(entry.path());
-            } else {
-                bytes = bytes.saturating_add(found.len());
-            }
-        }
+/// Lists a server twice, each time from its start. Only what both listings say counts.
+fn list_twice(upstream: &Upstream, time: Duration) -> Seen {
+    let first = list_once(upstream, time)?;
+    let second = list_once(upstream, time)?;
+    match first.surface_hash() == second.surface_hash() {
+        true => Ok(first.to_capture()),
+        false => Err(Failed(NotListed::Unstable, None)),
     }
-    bytes
+}
+
+fn list_once(upstream: &Upstream, time: Duration) -> Result<Surface, Failed> {
+    let silent = match upstream {
+        Upstream::Stdio(_) => NotListed::Silent,
+        Upstream::Http(_) => NotListed::Unreachable,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|_| Failed(silent, Some(CauseKind::Internal.into())))?;
+    let limits =
+        ObserveLimits { start_timeout: time, list_timeout: time, ..ObserveLimits::default() };
+    // What is being waited for, if the time ends.
+    let step = Mutex::new(Step::Connection);
+    let progress = |progress| {
+        *step.lock().unwrap_or_else(PoisonError::into_inner) = match progress {
+            Progress::Starting => Step::Connection,
+            Progress::Handshake => Step::Initialize,
+            Progress::Listing(list, _) => Step::of_list(list),
+        };
+    };
+    let observed = runtime.block_on(async {
+        tokio::time::timeout(time, wire::observe(upstream, &limits, &progress)).await
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let observed = observed.map_err(|_| {
+        let step = *step.lock().unwrap_or_else(PoisonError::into_inner);
+        Failed(silent, Some(Cause::from(CauseKind::NoAnswer).at(step).with(time.as_secs())))
+    })?;
+    let observed = observed.map_err(|error| {
+        let reason = match error {
+            ObserveError::NeedsSignIn { .. } => NotListed::NeedsSignIn,
+            ObserveError::UnreadableHandshake { .. } => NotListed::Unreadable,
+            _ => silent,
+        };
+        Failed(reason, Some(Cause::of_listing(&error)))
+    })?;
+    let unreadable =
+        |step| Failed(NotListed::Unreadable, Some(Cause::from(CauseKind::NotReadable).at(step)));
+    let mut reader = SurfaceReader::default();
+    reader.handshake(&observed.handshake).map_err(|_| unreadable(Step::Initialize))?;
+    for (list, outcome) in &observed.lists {
+        outcome.read_into(*list, &mut reader);
+    }
+    let surface = reader.finish();
+    match surface.unreadable().iter().next() {
+        None => Ok(surface),
+        Some((list, _)) => Err(unreadable(Step::of_list(*list))),
+    }
 }
 
 #[cfg(test)]

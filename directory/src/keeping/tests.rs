@@ -33,6 +33,7 @@ fn keeper(folder: &std::path::Path, known: &[u8]) -> LogKeeper {
         release: None,
         at: NOW,
         outcome: Outcome::NotListed(NotListed::Unreachable),
+        cause: None,
         manifest: Manifest::default(),
         launch: vec![format!("http://{}/mcp", unused.local_addr().unwrap())],
     };

@@ -75,6 +75,7 @@ fn verdict(methodology: &str, tools: Vec<ToolItem>) -> Statement {
         expires_at: at(1_000),
         part: [1, 1],
         outcome: VisitOutcome::Listed,
+        cause: None,
         status: "OK".to_owned(),
         directive: "REVIEW".to_owned(),
         dimensions: Vec::new(),

@@ -25,6 +25,7 @@ fn seen(release: &str, day: i64, outcome: Outcome) -> Observation {
         release: Some(release.to_owned()),
         at: later(day),
         outcome,
+        cause: None,
         manifest: Manifest {
             description: Some("reads files".to_owned()),
             version: Some(release.to_owned()),

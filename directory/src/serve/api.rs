@@ -1,7 +1,7 @@
 //! The trust API's answers. No text of a server is in them: names by the rules of refusals, kinds, hashes, fixed sentences.
 
-use crate::entry::Moment;
-use crate::model::{Model, Server, Tool};
+use crate::entry::{Moment, VisitOutcome};
+use crate::model::{Model, Server, Tool, Visit};
 use crate::subject::{SubjectId, decode_segment};
 use bytes::Bytes;
 use contract::hash::DefinitionHash;
@@ -55,6 +55,9 @@ struct Document<'a> {
     log_entry: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Value>,
+    /// Of a server whose last visit read nothing: how it ended, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_visit: Option<Value>,
     /// Who claims the server. It changes nothing else of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     claims: Option<Value>,
@@ -161,6 +164,7 @@ fn tool_answer(
             methodology_hash: Some(&tool.methodology),
             log_entry: Some(tool.number),
             tools: None,
+            last_visit: None,
             claims: None,
         },
         Some(tool.expires_at.0),
@@ -174,7 +178,10 @@ fn server_answer(id: &SubjectId, known: Option<&Server>, now: Timestamp) -> Told
         return unverified(subject, HonestLimit::Expired, None);
     }
     if server.surface.is_none() {
-        return unverified(subject, HonestLimit::NoVerdict, Some(server.expires_at.0));
+        let last_visit = server.visits.last().and_then(visit_value);
+        let document =
+            Document { last_visit, ..unverified_document(subject, HonestLimit::NoVerdict) };
+        return told(&document, Some(server.expires_at.0));
     }
     let shown = |(name, tool): (&String, &Tool)| {
         json!({
@@ -208,39 +215,49 @@ fn server_answer(id: &SubjectId, known: Option<&Server>, now: Timestamp) -> Told
             methodology_hash: Some(&server.methodology),
             log_entry: server.visits.last().map(|visit| visit.number),
             tools: Some(json!({ "count": server.tools.len(), "listed": listed })),
+            last_visit: None,
             claims: Some(super::claims::claims_value(server)),
         },
         until,
     )
 }
 
-/// No verdict: the agent must not infer trust. It is an answer, not an error of HTTP.
+/// How a visit that read nothing ended, in words of ours alone.
+fn visit_value(visit: &Visit) -> Option<Value> {
+    let VisitOutcome::NotListed(outcome) = visit.outcome else { return None };
+    let because = visit.cause.map_or_else(|| outcome.sentence().to_owned(), |it| it.to_string());
+    Some(json!({ "at": visit.at, "outcome": outcome, "cause": visit.cause, "because": because }))
+}
+
 fn unverified(subject: Value, why: HonestLimit, until: Option<Timestamp>) -> Told {
+    told(&unverified_document(subject, why), until)
+}
+
+/// No verdict: the agent must not infer trust. It is an answer, not an error of HTTP.
+fn unverified_document(subject: Value, why: HonestLimit) -> Document<'static> {
     let limits = [why, HonestLimit::NoVerdict, HonestLimit::Advisory, HonestLimit::NotCalibrated];
-    let mut codes: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
+    let mut codes: Vec<&'static str> = limits.iter().map(|limit| limit.as_str()).collect();
     codes.dedup();
-    told(
-        &Document {
-            subject,
-            status: "ERROR",
-            directive: "UNVERIFIED",
-            granularity: None,
-            dimensions: &[],
-            expires_at: None,
-            honest_limits: codes,
-            verdict_contract_version: VERDICT_CONTRACT_VERSION,
-            evidence_grade: "unverified",
-            definition_hash: None,
-            entry_hash: None,
-            calibrated: CALIBRATED,
-            release: None,
-            methodology_hash: None,
-            log_entry: None,
-            tools: None,
-            claims: None,
-        },
-        until,
-    )
+    Document {
+        subject,
+        status: "ERROR",
+        directive: "UNVERIFIED",
+        granularity: None,
+        dimensions: &[],
+        expires_at: None,
+        honest_limits: codes,
+        verdict_contract_version: VERDICT_CONTRACT_VERSION,
+        evidence_grade: "unverified",
+        definition_hash: None,
+        entry_hash: None,
+        calibrated: CALIBRATED,
+        release: None,
+        methodology_hash: None,
+        log_entry: None,
+        tools: None,
+        last_visit: None,
+        claims: None,
+    }
 }
 
 fn told(document: &Document<'_>, until: Option<Timestamp>) -> Told {

@@ -112,7 +112,17 @@ pub(super) fn day(at: Moment) -> Markup {
 pub(super) fn minute(at: Moment) -> Markup {
     let exact = at.to_string();
     let (date, time) = (exact.get(..10).unwrap_or_default(), exact.get(11..16).unwrap_or_default());
-    html! { time.word datetime=(exact) { (date) " " (time) " UTC" } }
+    // A narrow column may break the line between the two, and nowhere else.
+    html! { time datetime=(exact) { span.word { (date) } " " span.word { (time) " UTC" } } }
+}
+
+/// A sentence of ours, with what stands between backticks as code.
+pub(super) fn coded(sentence: &str) -> Markup {
+    html! {
+        @for (at, part) in sentence.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }
 
 pub(super) fn badge(directive: &str) -> Markup {

@@ -21,8 +21,9 @@ const HEIGHT: u64 = 260;
 const LEFT: u64 = 48;
 const BOTTOM: u64 = 44;
 const TOP: u64 = 12;
-/// Labels below the axis.
+/// Labels below the axis, and how many of them fit on a phone.
 const LABELS: usize = 12;
+const LABELS_ON_A_PHONE: usize = 4;
 /// The most bars that are drawn; the newest count.
 pub(super) const MAX_BARS: usize = 120;
 
@@ -35,6 +36,11 @@ pub(super) fn bars(title: &str, id: &str, legend: &Legend<'_>, bars: &[Bar]) -> 
     let count = bars.len().max(1) as u64;
     let slot = (WIDTH - LEFT) / count;
     let every = bars.len().div_ceil(LABELS).max(1);
+    let has_minor = bars.len().div_ceil(every) > LABELS_ON_A_PHONE;
+    let label_class = |at: usize| match has_minor && (at / every) % 2 == 1 {
+        true => "axis minor",
+        false => "axis",
+    };
     let place = |value: u64| HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * value / top;
     html! {
         figure {
@@ -58,7 +64,7 @@ pub(super) fn bars(title: &str, id: &str, legend: &Legend<'_>, bars: &[Bar]) -> 
                             }
                         }
                         @if at % every == 0 {
-                            text class=(if (at / every) % 2 == 0 { "axis" } else { "axis minor" }) x=(x + slot / 2) y=(HEIGHT - BOTTOM + 18) text-anchor="middle" { (bar.label) }
+                            text class=(label_class(at)) x=(x + slot / 2) y=(HEIGHT - BOTTOM + 18) text-anchor="middle" { (bar.label) }
                         }
                     }
                 }

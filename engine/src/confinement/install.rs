@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 pub use registry::BadRegistry;
@@ -27,6 +27,8 @@ pub struct InstallRules {
     pub code: InstallCode,
     /// How long an installer may take.
     pub timeout: Duration,
+    /// How large the folder of a package may grow. It is looked at every half second while an installer runs, and at its end.
+    pub max_bytes: Option<u64>,
 }
 
 /// Whether code of a package runs while it is installed.
@@ -40,11 +42,16 @@ pub enum InstallCode {
 
 impl Default for InstallRules {
     fn default() -> Self {
-        InstallRules { code: InstallCode::Confined, timeout: Duration::from_secs(600) }
+        let timeout = Duration::from_secs(600);
+        InstallRules { code: InstallCode::Confined, timeout, max_bytes: None }
     }
 }
 
 const LOOK: Duration = Duration::from_millis(20);
+/// How often the size of a folder is looked at.
+const MEASURE: Duration = Duration::from_millis(500);
+/// The most files of a folder that are counted; more count as too large.
+const MAX_TREE_FILES: u64 = 500_000;
 /// How much of what an installer says is shown.
 const MAX_SAID_BYTES: usize = 2048;
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -62,6 +69,10 @@ pub enum InstallError {
     Failed { package: String, said: String },
     #[error("installing `{package}` took longer than {} seconds", after.as_secs())]
     TimedOut { package: String, after: Duration },
+    #[error(
+        "`{package}` grew larger than {bytes} bytes, or {MAX_TREE_FILES} files, while it was installed"
+    )]
+    TooLarge { package: String, bytes: u64 },
     #[error("`{package}` has no program `{program}`")]
     NoProgram { package: String, program: String },
     #[error("`{}`: {source}", path.display())]
@@ -296,16 +307,21 @@ impl InstallStep<'_> {
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         drop(command);
         let said = child.stderr.take().map(|errors| std::thread::spawn(move || tail_of(errors)));
-        let status = wait(&mut child, self.rules.timeout);
+        let status = wait(&mut child, self.rules, tree);
         drop(watch);
         let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
         match status {
-            Ok(Some(status)) if status.success() => Ok(()),
-            Ok(Some(status)) => Err(failed(match said.trim() {
+            Ok(InstallerEnd::Ended(status)) if status.success() => Ok(()),
+            Ok(InstallerEnd::Ended(status)) => Err(failed(match said.trim() {
                 "" => format!("the installer ended with {status}"),
                 said => said.to_owned(),
             })),
-            Ok(None) => Err(InstallError::TimedOut { package: name(), after: self.rules.timeout }),
+            Ok(InstallerEnd::TimedOut) => {
+                Err(InstallError::TimedOut { package: name(), after: self.rules.timeout })
+            }
+            Ok(InstallerEnd::TooLarge { bytes }) => {
+                Err(InstallError::TooLarge { package: name(), bytes })
+            }
             Err(error) => Err(failed(error.to_string())),
         }
     }
@@ -319,20 +335,55 @@ fn beside(tree: &Path, ending: &str) -> PathBuf {
     tree.with_file_name(name)
 }
 
-/// Waits for an installer, and kills it when the time is over.
-fn wait(child: &mut Child, time: Duration) -> io::Result<Option<std::process::ExitStatus>> {
-    let until = Instant::now() + time;
-    loop {
-        match child.try_wait()? {
-            Some(status) => return Ok(Some(status)),
-            None if Instant::now() >= until => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Ok(None);
-            }
+/// How an installer ended.
+enum InstallerEnd {
+    Ended(ExitStatus),
+    TimedOut,
+    TooLarge { bytes: u64 },
+}
+
+/// Waits for an installer, and kills it when the time is over or the folder has grown too large.
+fn wait(child: &mut Child, rules: InstallRules, tree: &Path) -> io::Result<InstallerEnd> {
+    let until = Instant::now() + rules.timeout;
+    let mut measured = Instant::now();
+    let outgrown = || rules.max_bytes.filter(|most| tree_bytes(tree) > *most);
+    let end = loop {
+        let ended = child.try_wait()?;
+        let is_due = ended.is_some() || measured.elapsed() >= MEASURE;
+        if let Some(bytes) = is_due.then(outgrown).flatten() {
+            break InstallerEnd::TooLarge { bytes };
+        }
+        match ended {
+            Some(status) => return Ok(InstallerEnd::Ended(status)),
+            None if Instant::now() >= until => break InstallerEnd::TimedOut,
+            None if is_due => measured = Instant::now(),
             None => std::thread::sleep(LOOK),
         }
+    };
+    let _ = child.kill();
+    let _ = child.wait();
+    Ok(end)
+}
+
+/// The bytes of the files below a folder. Links are not followed.
+fn tree_bytes(folder: &Path) -> u64 {
+    let (mut bytes, mut files) = (0_u64, 0_u64);
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            files += 1;
+            if files > MAX_TREE_FILES {
+                return u64::MAX;
+            }
+            if found.is_dir() {
+                waiting.push(entry.path());
+            } else {
+                bytes = bytes.saturating_add(found.len());
+            }
+        }
     }
+    bytes
 }
 
 /// The end of what an installer said, as text that a terminal does not act on.

@@ -43,6 +43,7 @@ fn observation(release: &str, description: &str) -> Observation {
         release: Some(release.to_owned()),
         at: NOW,
         outcome: Outcome::Listed(capture(description)),
+        cause: None,
         manifest: Manifest { version: Some(release.to_owned()), ..Manifest::default() },
         launch: Vec::new(),
     }

@@ -119,8 +119,8 @@ pub(super) fn changelog(_: &Site, snapshot: &Snapshot, query: &Query<'_>) -> Pag
     for server in model.servers.values() {
         for visit in &server.visits {
             let line = html! {
-                (server_link(&server.id)) " " (visit.release.as_deref().unwrap_or("")) ": "
-                (super::server::outcome_text(visit.outcome))
+                (server_link(&server.id)) @if let Some(release) = &visit.release { " " (release) } ": "
+                (super::server::outcome_text(visit))
                 @if visit.surface.is_some() { ", " (visit.tools) @if visit.tools == 1 { " tool" } @else { " tools" } }
             };
             rows.push((visit.at, visit.number, line));

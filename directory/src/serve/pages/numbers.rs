@@ -31,6 +31,8 @@ pub(super) struct Counts {
     pub(super) entries: u64,
     pub(super) directives: BTreeMap<String, usize>,
     pub(super) outcomes: BTreeMap<&'static str, usize>,
+    /// What kept the last visits from a contract.
+    pub(super) causes: BTreeMap<&'static str, usize>,
     pub(super) failed: BTreeMap<String, usize>,
     pub(super) kinds: BTreeMap<String, usize>,
 }
@@ -64,6 +66,9 @@ impl Counts {
                 VisitOutcome::NotListed(reason) => reason.as_str(),
             };
             *counts.outcomes.entry(outcome).or_default() += 1;
+            if let Some(cause) = server.visits.last().and_then(|visit| visit.cause) {
+                *counts.causes.entry(cause.kind.summary()).or_default() += 1;
+            }
             for dimension in failed_dimensions(server) {
                 *counts.failed.entry(dimension.to_owned()).or_default() += 1;
             }
@@ -128,6 +133,7 @@ pub(super) fn stats(site: &Site, snapshot: &Snapshot) -> Page {
             (super::changes::over_time(snapshot))
             (pairs("Verdicts on servers", "REVIEW: the server's texts were read. UNVERIFIED: nothing is known.", "Verdict", owned(&counts.directives)))
             (outcomes)
+            (pairs("Why visits read nothing", "What kept the newest visit to a server from reading it. Older entries of the log do not say it.", "Cause", counts.causes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()))
             (pairs("Servers with findings", "A server is counted once for each dimension in which something was found at its newest release.", "Dimension", owned(&counts.failed)))
             (kinds)
         },
@@ -222,9 +228,11 @@ pub(super) fn leaderboard(site: &Site, snapshot: &Snapshot, query: &Query<'_>) -
         html! {
             h1 { "Quality" }
             p { "How mature a server looks by public facts, from 0 to 100: how fresh the release is, whether it is described, whether it starts, how well its tools are documented, and whether its versions announce breaking changes. It says nothing about safety. " a href="/methodology" { "The formula" } }
-            p.muted { (left_out) " servers are left out: something was found in their texts, or they could not be read." }
+            @if left_out > 0 {
+                p.muted { "Left out: " (left_out) @if left_out == 1 { " server" } @else { " servers" } " that could not be read, or in whose texts something was found." }
+            }
             div.scroll tabindex="0" role="region" aria-label="Quality" {
-                table {
+                table.ranking {
                     thead { tr { th.number scope="col" { "Rank" } th scope="col" { "Server" } th.number scope="col" { "Score" } th scope="col" { "Verdict" } } }
                     tbody {
                         @for (rank, (server, score)) in rows {

@@ -1,11 +1,11 @@
 //! The list of servers, and a page for each server and each tool.
 
 use super::{
-    Page, Query, ROWS, badge, day, minute, pager, search_form, server_link, shown, tool_link,
+    Page, Query, ROWS, badge, coded, day, minute, pager, search_form, server_link, shown, tool_link,
 };
 use crate::crawl::Manifest;
 use crate::entry::VisitOutcome;
-use crate::model::{Drift, Server};
+use crate::model::{Drift, Server, Visit};
 use crate::record::log_name;
 use crate::serve::site::{Site, Snapshot};
 use crate::subject::{SubjectId, encode_segment};
@@ -44,10 +44,20 @@ pub(super) fn directive(server: &Server, now: Timestamp) -> &str {
     }
 }
 
-pub(super) fn outcome_text(outcome: VisitOutcome) -> &'static str {
-    match outcome {
-        VisitOutcome::Listed => "read",
-        VisitOutcome::NotListed(reason) => reason.sentence(),
+/// How a visit ended; for one that read nothing, its outcome and why.
+pub(super) fn outcome_text(visit: &Visit) -> Markup {
+    match visit.outcome {
+        VisitOutcome::Listed => html! { "read" },
+        VisitOutcome::NotListed(reason) => html! { (reason.as_str()) ", " (because(visit)) },
+    }
+}
+
+/// Why a visit read nothing.
+fn because(visit: &Visit) -> Markup {
+    match (visit.cause, visit.outcome) {
+        (Some(cause), _) => coded(&cause.to_string()),
+        (None, VisitOutcome::NotListed(reason)) => coded(reason.sentence()),
+        (None, VisitOutcome::Listed) => html! {},
     }
 }
 
@@ -148,8 +158,8 @@ pub(super) fn page(site: &Site, snapshot: &Snapshot, id: &SubjectId) -> Option<P
             h1 { (id) }
             p { (badge(directive(server, now))) " " span.muted { (verdict_note(directive(server, now), &server.dimensions)) } }
             p.muted { "Evidence " (server.evidence_grade) ", good until " (day(server.expires_at)) ". " a href="/methodology" { "How a verdict is made" } }
-            @if !matches!(server.outcome, VisitOutcome::Listed) {
-                p.note { "The last visit could not read the server: " (outcome_text(server.outcome)) "." }
+            @if let Some(last) = server.visits.last().filter(|last| last.outcome != VisitOutcome::Listed) {
+                p.note { "The last visit, on " (day(last.at)) ", read nothing: " (because(last)) "." }
             }
             (about(&manifest, server))
             h2 { "What was found" }
@@ -442,7 +452,7 @@ fn history(server: &Server) -> Markup {
                         tr {
                             td { (day(visit.at)) }
                             td { (visit.release.as_deref().unwrap_or("")) }
-                            td { (outcome_text(visit.outcome)) }
+                            td { (outcome_text(visit)) }
                             td.number { (visit.tools) }
                             td.number { (visit.number) }
                         }

@@ -36,6 +36,7 @@ fn observation(server: &str, release: &str, capture: String) -> Observation {
         release: Some(release.to_owned()),
         at: NOW,
         outcome: Outcome::Listed(capture),
+        cause: None,
         manifest: Manifest {
             title: Some(HOSTILE.to_owned()),
             description: Some(HOSTILE.to_owned()),
