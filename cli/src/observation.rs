@@ -1,9 +1,12 @@
 //! Reads a surface from a server, with a progress line, or from a capture.
 
-use crate::arguments::Options;
+use crate::arguments::{Options, UpstreamArguments};
+use crate::configuration::Configuration;
+use crate::confinement::{ConfinedIn, Otherwise};
 use crate::failure::Failure;
 use crate::screen;
-use crate::target::{Reach, Source, read_file};
+use crate::target::{Reach, Source, home_path, read_file, server_id};
+use crate::vouching::admit_before_look;
 use contract::surface::{CaptureError, ListKind, Surface, SurfaceReader, read_capture};
 use engine::origin::{Origin, observed_origin};
 use gate::time::Timestamp;
@@ -52,6 +55,37 @@ pub(crate) fn captured(path: &Path) -> Result<Surface, Failure> {
         CaptureError::Unreadable(_) => Failure::unreadable_capture(named(&error)),
         CaptureError::NotJson(_) | CaptureError::NotACapture => Failure::usage(named(&error)),
     })
+}
+
+/// Lists a server of which nothing is kept. One whose lists cannot all be read is a failure.
+pub(crate) fn observe_unpinned(
+    upstream: &UpstreamArguments,
+    options: &Options,
+) -> Result<(Reach, Surface), Failure> {
+    let reach = Reach::of(upstream)?;
+    let home = home_path(options)?;
+    let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
+    // The origin is kept nowhere, so nothing is ever compared with what this key hashes.
+    let key = LaunchKey::unkept()?;
+    let id = server_id(&reach.origin(&key))?;
+    let place = ConfinedIn { home: &home, configuration: &configuration, is_quiet: options.quiet };
+    let reach = reach.configured_by(&id, &configuration, upstream).confined(
+        &id,
+        &upstream.sandbox,
+        place,
+        Otherwise::AsBefore,
+    )?;
+    admit_before_look(&id, &reach, &configuration, &home)?;
+    let surface = observe(&reach, &key, options)?;
+    remark_notes(&surface, options);
+    let unreadable = surface.unreadable().iter();
+    let unreadable: Vec<String> = unreadable
+        .map(|(list, reason)| format!("`{}` cannot be read: {reason}", list.method()))
+        .collect();
+    match unreadable.is_empty() {
+        true => Ok((reach, surface)),
+        false => Err(Failure::unreadable(unreadable.join("; "))),
+    }
 }
 
 /// Starts or reaches a server and reads all that it says.

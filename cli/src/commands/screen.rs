@@ -6,14 +6,10 @@ mod sarif;
 
 use crate::arguments::Options;
 use crate::arguments::screen::ScreenCommand;
-use crate::configuration::Configuration;
-use crate::confinement::{ConfinedIn, Otherwise};
 use crate::failure::{Exit, Failure};
-use crate::observation::{captured, now, observe, remark_notes};
+use crate::observation::{captured, now, observe_unpinned};
 use crate::screen::{self as terminal, DIM, GREEN, RED, YELLOW, styled};
 use crate::server_text::{ServerText, on_standard_output};
-use crate::target::{Reach, home_path, server_id};
-use crate::vouching::admit_before_look;
 use ::screen::dimension::Outcome;
 use ::screen::finding::{Finding, Severity};
 use ::screen::grade::Grade;
@@ -24,7 +20,6 @@ use ::screen::verdict::Screening;
 use contract::surface::{EntryType, Surface};
 use engine::origin::words_of;
 use intent::read_asking;
-use store::LaunchKey;
 use wire::Upstream;
 
 /// What was screened, and where it came from.
@@ -79,25 +74,7 @@ fn listed(command: &ScreenCommand, options: &Options) -> Result<Screened, Failur
             "what to screen? name a capture FILE, `-- CMD…` to start a server, or `--url URL`",
         ));
     }
-    let reach = Reach::of(&command.upstream)?;
-    let home = home_path(options)?;
-    let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
-    let key = LaunchKey::unkept()?;
-    let id = server_id(&reach.origin(&key))?;
-    let place = ConfinedIn { home: &home, configuration: &configuration, is_quiet: options.quiet };
-    let reach = reach.configured_by(&id, &configuration, &command.upstream).confined(
-        &id,
-        &command.upstream.sandbox,
-        place,
-        Otherwise::AsBefore,
-    )?;
-    admit_before_look(&id, &reach, &configuration, &home)?;
-    let surface = observe(&reach, &key, options)?;
-    remark_notes(&surface, options);
-    if let Some((list, reason)) = surface.unreadable().iter().next() {
-        let method = list.method();
-        return Err(Failure::unreadable(format!("`{method}` cannot be read: {reason}")));
-    }
+    let (reach, surface) = observe_unpinned(&command.upstream, options)?;
     let mut context = Context::new(Grade::CrawlL0, now());
     match &reach.upstream {
         Upstream::Stdio(launch) => {
