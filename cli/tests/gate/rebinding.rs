@@ -121,8 +121,11 @@ fn meet_moving(kind: &str) {
     changed.run(&["review"]).exits(10);
     let advisories = changed.run(&["network", "advisories", "--json"]).exits(0).json();
     let problem = advisories["problem"].as_str().unwrap();
-    let expected = if kind == "metadata" { "metadata service" } else { kind };
-    assert!(problem.contains(expected), "{problem}");
+    let expected = match kind {
+        "metadata" => "the address of a metadata service".to_owned(),
+        kind => format!("a {kind} address"),
+    };
+    assert!(problem.contains(&expected), "{problem}");
     assert_eq!(advisories["refreshed"], json!(false));
 }
 

@@ -130,7 +130,14 @@ pub(super) fn badge(directive: &str) -> Markup {
 }
 
 pub(super) fn server_link(id: &SubjectId) -> Markup {
-    html! { a href=(format!("/server/{}", id.encoded())) { (id) } }
+    // A long name breaks after its namespace, not in the middle of a word.
+    let (namespace, name) = id.as_str().rsplit_once('/').unwrap_or(("", id.as_str()));
+    html! {
+        a href=(format!("/server/{}", id.encoded())) {
+            @if !namespace.is_empty() { (namespace) "/" wbr; }
+            (name)
+        }
+    }
 }
 
 pub(super) fn tool_link(id: &SubjectId, name: &str) -> Markup {
