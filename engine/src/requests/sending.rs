@@ -45,13 +45,27 @@ impl Requests {
 
     /// Releases the requests that waited for this list and came before it was asked for, the oldest first.
     pub fn release_earlier(&mut self, list: ListKind, asked_for: Instant) -> Vec<RequestKey> {
-        let is_earlier = |key: &RequestKey| {
+        self.release_those(list, |request| request.begun() <= asked_for)
+    }
+
+    /// Releases the requests that a list serves: those for the list itself, and calls that came until this moment.
+    pub fn release_served(&mut self, list: ListKind, until: Instant) -> Vec<RequestKey> {
+        self.release_those(list, |request| {
+            request.begun() <= until || request.method() == list.method()
+        })
+    }
+
+    fn release_those(
+        &mut self,
+        list: ListKind,
+        is_released: impl Fn(&OwnedRequest) -> bool,
+    ) -> Vec<RequestKey> {
+        let is_it = |key: &RequestKey| {
             let kept = self.phase(key.as_ref()).and_then(Phase::kept);
-            kept.is_some_and(|kept| kept.request.begun() <= asked_for)
+            kept.is_some_and(|kept| is_released(&kept.request))
         };
         let waiting = self.waiting().filter(|(_, awaited)| **awaited == Awaited::List(list));
-        let released: Vec<RequestKey> =
-            waiting.map(|(key, _)| key.clone()).filter(is_earlier).collect();
+        let released: Vec<RequestKey> = waiting.map(|(key, _)| key.clone()).filter(is_it).collect();
         released.iter().for_each(|key| self.release_one(key.as_ref()));
         released
     }

@@ -605,7 +605,7 @@ impl Driver {
     }
 
     /// One listing serves every session of the view. A request that came after it was asked for waits for the next one if
-    /// the server said meanwhile that the list changed, or if the list was too old already when the request came.
+    /// the server said meanwhile that the list changed; a call, also if the list was too old already when the call came.
     fn end_listing(&mut self, view: &Arc<ServerView>, lists: &[Listed], is_reliable: bool) {
         let max_age = self.server.settings.relist_max_age;
         let outdated = view.change(|known| {
@@ -628,15 +628,17 @@ impl Driver {
         for session in self.server.sessions_of(view) {
             self.handle(&session, |_| {
                 for Listed { list, begun, ttl } in lists {
-                    let age = match outdated.contains(list) {
-                        true => Duration::ZERO,
-                        false => ttl.map_or(max_age, |ttl| ttl.min(max_age)),
+                    let age = ttl.map_or(max_age, |ttl| ttl.min(max_age));
+                    let until = begun.checked_add(age);
+                    let mut state = session.state();
+                    let released = match (is_reliable, until) {
+                        (true, _) if outdated.contains(list) => {
+                            state.requests.release_earlier(*list, *begun)
+                        }
+                        (true, Some(until)) => state.requests.release_served(*list, until),
+                        (true, None) | (false, _) => state.requests.release_listed(&[*list]),
                     };
-                    let serves_until = begun.checked_add(age).filter(|_| is_reliable);
-                    let released = match serves_until {
-                        Some(until) => session.state().requests.release_earlier(*list, until),
-                        None => session.state().requests.release_listed(&[*list]),
-                    };
+                    drop(state);
                     for key in released {
                         match is_reliable {
                             true => session.resume_listed(&key),

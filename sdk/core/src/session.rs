@@ -50,7 +50,7 @@ struct Waiting {
     message: Box<str>,
     /// The id, as ids are compared.
     id: Box<[u8]>,
-    /// When it came, if the list had been asked for already.
+    /// When a call came, if the list had been asked for already.
     joined_at: Option<i64>,
     /// The list was asked for once more on its account, because it changed meanwhile or was too old when the message came.
     has_waited_twice: bool,
@@ -199,7 +199,8 @@ impl Session {
                     list,
                     message: message.into(),
                     id: id.key().into(),
-                    joined_at: self.lists.is_open(list).then_some(now),
+                    joined_at: (matches!(kind, Method::Use(_)) && self.lists.is_open(list))
+                        .then_some(now),
                     has_waited_twice: false,
                 });
                 out.push(Action::Wait(ticket));
