@@ -34,7 +34,7 @@ impl SentLog {
     /// INVARIANT: a request is in the record before it is sent. One that cannot be recorded is not sent, and none is once the
     /// network was turned off, in processes that run already as well.
     pub(crate) fn note(&self, at: Timestamp, to: &str, request: &[u8]) -> io::Result<()> {
-        // Under the lock, which `network off` takes too: once it has returned, no request begins.
+        // Under the lock, which `network off` takes too: once it has returned, none is recorded.
         let _lock = self.folder.lock()?;
         if self.folder.is_off() {
             return Err(io::Error::other("`holdpoint network off` was run"));
