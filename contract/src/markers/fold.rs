@@ -29,6 +29,11 @@ pub(super) fn fold_into(text: &str, folded: &mut Vec<u8>) {
     }
 }
 
+/// Whether a character of a text folds to anything but a separator, so that other words may appear in the folded text.
+pub(super) fn changes_words(text: &str) -> bool {
+    text.chars().any(|character| !character.is_ascii() && FOLDS.of(u32::from(character)).is_some())
+}
+
 /// For offsets into the folded text, in ascending order, the offsets of the characters they came from.
 pub(super) fn original_offsets(text: &str, offsets: &[usize]) -> Vec<usize> {
     let mut originals = Vec::with_capacity(offsets.len());

@@ -1,37 +1,36 @@
 //! Names of tools in a text: which words are written like one, and which of them belong to the server itself.
 
-use crate::json::{Kind, Node};
-use crate::sorted::SortedSet;
+use super::known::strings;
+use crate::json::Node;
 use crate::surface::{Entry, EntryType, Surface};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The shortest and the longest name that is looked at, in bytes. A longer one is no name that a text refers to.
 const LENGTH: std::ops::RangeInclusive<usize> = 4..=64;
+/// The most bytes that the longest name has as a JSON string, with every letter escaped.
+const MAX_SPELLED: usize = 64 * 6 + 2;
 /// The most parts of a name: each ending of a name that has at least two parts refers to it, too.
 const MAX_PARTS: usize = 8;
 
 /// The names of a server's own tools. A sentence about one of them is documentation; about any other tool it may be an
 /// order. Copies share the names.
 #[derive(Debug, Clone, Default)]
-pub struct ToolNames(Arc<SortedSet<Reduced>>);
+pub struct ToolNames(Arc<NameSet>);
 
 impl ToolNames {
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> ToolNames {
-        let mut known = SortedSet::new();
-        for name in names {
-            insert_with_endings(&mut known, name);
+        let mut set = NameSet::default();
+        for name in names.into_iter().filter(|name| name.len() <= *LENGTH.end()) {
+            endings(name.as_bytes()).for_each(|ending| set.add(ending));
         }
-        ToolNames(Arc::new(known))
+        ToolNames(Arc::new(set.sorted()))
     }
 
     /// The names of the tools and prompts that a server lists.
     pub fn of(surface: &Surface) -> ToolNames {
         let entries = surface.entries().filter(|entry| is_named(entry.entry_type()));
         ToolNames::new(entries.map(Entry::key))
-    }
-
-    fn contains(&self, reduced: &Reduced) -> bool {
-        self.0.contains(reduced)
     }
 }
 
@@ -49,55 +48,112 @@ pub fn is_named(entry_type: EntryType) -> bool {
 
 impl PartialEq for ToolNames {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+        Arc::ptr_eq(&self.0, &other.0) || self.0.iter().eq(other.0.iter())
     }
 }
 
 impl Eq for ToolNames {}
 
 /// The names that count as the server's own while one entry is scanned: its tools, and everything that the entry itself
-/// is made of (parameters, values). The latter are collected when a text first refers to a name that is not a tool's.
+/// is made of (parameters, values). The latter are looked through for the first names that are not a tool's, and collected
+/// where a text refers to more of them.
 #[derive(Debug)]
 pub(super) struct OwnNames<'a> {
     tools: &'a ToolNames,
     entry: Node<'a>,
-    of_entry: Option<SortedSet<Reduced>>,
+    looks: usize,
+    of_entry: Option<NameSet>,
 }
+
+/// How often the strings of an entry are looked through before they are collected.
+const MAX_LOOKS: usize = 8;
 
 impl<'a> OwnNames<'a> {
     pub(super) fn new(tools: &'a ToolNames, entry: Node<'a>) -> Self {
-        OwnNames { tools, entry, of_entry: None }
+        OwnNames { tools, entry, looks: 0, of_entry: None }
     }
 
     /// Whether a name is one of the server's own, with or without a prefix.
     pub(super) fn contains(&mut self, name: &[u8]) -> bool {
-        if endings(name).any(|ending| self.tools.contains(&reduced(ending))) {
+        if self.tools.0.has_ending_of(name) {
             return true;
         }
-        let of_entry = self.of_entry.get_or_insert_with(|| names_in(self.entry));
-        endings(name).any(|ending| of_entry.contains(&reduced(ending)))
+        if self.looks < MAX_LOOKS {
+            self.looks += 1;
+            return strings(self.entry).any(|node| is_ending_of(node, name));
+        }
+        self.of_entry.get_or_insert_with(|| names_in(self.entry)).has_ending_of(name)
     }
+}
+
+/// Whether a string is written like a name, and is that name or one of its endings.
+#[cfg_attr(holdpoint_small, optimize(speed))]
+fn is_ending_of(node: Node<'_>, name: &[u8]) -> bool {
+    if node.raw().len() > MAX_SPELLED {
+        return false;
+    }
+    let Some(text) = node.as_str() else { return false };
+    let text = text.as_bytes();
+    // Most are told apart by how they end.
+    reduced(text).next_back() == reduced(name).next_back()
+        && is_name(text)
+        && endings(name).any(|ending| reduced(ending).eq(reduced(text)))
 }
 
 /// Every string of an entry that is written like a name.
-fn names_in(entry: Node<'_>) -> SortedSet<Reduced> {
-    let end = entry.index().saturating_add(entry.size());
-    (entry.index()..end)
-        .map(|index| entry.at(index))
-        .filter(|node| node.kind() == Kind::String)
-        .filter_map(|node| {
-            let text = node.as_str()?;
-            let is_name = LENGTH.contains(&text.len()) && text.bytes().all(is_name_byte);
-            is_name.then(|| reduced(text.as_bytes()))
-        })
-        .collect()
+fn names_in(entry: Node<'_>) -> NameSet {
+    let mut set = NameSet::default();
+    for text in strings(entry).filter_map(Node::as_str) {
+        if is_name(text.as_bytes()) {
+            set.add(text.as_bytes());
+        }
+    }
+    set.sorted()
 }
 
-fn insert_with_endings(known: &mut SortedSet<Reduced>, name: &str) {
-    let bytes = name.as_bytes();
-    if bytes.len() <= *LENGTH.end() {
-        known.extend(endings(bytes).map(reduced));
+fn is_name(text: &[u8]) -> bool {
+    LENGTH.contains(&text.len()) && text.iter().all(|&byte| is_name_byte(byte))
+}
+
+/// Names without case and separators: `listIssues` and `list_issues` are one. They lie in one text, in the order of their
+/// letters.
+#[derive(Debug, Default)]
+struct NameSet {
+    letters: Vec<u8>,
+    spans: Vec<Range<u32>>,
+}
+
+impl NameSet {
+    fn add(&mut self, name: &[u8]) {
+        let start = self.letters.len() as u32;
+        self.letters.extend(reduced(name));
+        self.spans.push(start..self.letters.len() as u32);
     }
+
+    fn sorted(mut self) -> NameSet {
+        let NameSet { letters, spans } = &mut self;
+        spans.sort_unstable_by(|left, right| part(letters, left).cmp(part(letters, right)));
+        spans.dedup_by(|left, right| part(letters, left) == part(letters, right));
+        self
+    }
+
+    /// Whether a name or one of its endings is in the set.
+    fn has_ending_of(&self, name: &[u8]) -> bool {
+        let has = |name: &[u8]| {
+            let order =
+                |span: &Range<u32>| part(&self.letters, span).iter().copied().cmp(reduced(name));
+            self.spans.binary_search_by(order).is_ok()
+        };
+        endings(name).any(has)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.spans.iter().map(|span| part(&self.letters, span))
+    }
+}
+
+fn part<'l>(letters: &'l [u8], span: &Range<u32>) -> &'l [u8] {
+    letters.get(span.start as usize..span.end as usize).unwrap_or_default()
 }
 
 /// A name and its endings after a separator: `github_list_issues`, `list_issues`, not `issues`.
@@ -119,14 +175,9 @@ fn endings(name: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|(_, ending)| ending)
 }
 
-/// A name without case and separators: `listIssues` and `list_issues` are one.
-type Reduced = Vec<u8>;
-
-fn reduced(name: &[u8]) -> Reduced {
-    let mut reduced = Vec::with_capacity(name.len());
-    let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
-    reduced.extend(letters.map(u8::to_ascii_lowercase));
-    reduced
+/// The letters of a name, without case and separators.
+fn reduced(name: &[u8]) -> impl DoubleEndedIterator<Item = u8> {
+    name.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase)
 }
 
 /// Whether a byte can be part of a name.
@@ -180,8 +231,7 @@ pub(super) fn is_written_like_a_tool(bytes: &[u8], start: usize, end: usize) -> 
         matches!(before, b'/' | b'.' | b'\\' | b'@' | b'$' | b'{' | b'=' | b'-' | b'<' | b'#')
             || matches!(after, b'/' | b'=' | b'@' | b'}' | b'>' | b'*')
             || matches!(after, b'.' | b':') && follows.is_ascii_alphanumeric();
-    let last_part = name.iter().rposition(|&byte| byte == b'_').and_then(|at| name.get(at..));
-    if is_part || last_part.is_some_and(|last| OF_VALUES.contains(&last)) {
+    if is_part {
         return false;
     }
     let is_quoted = matches!(before, b'`' | b'\'' | b'"') && before == after;
@@ -195,7 +245,13 @@ pub(super) fn is_written_like_a_tool(bytes: &[u8], start: usize, end: usize) -> 
         bytes.get(end..).is_some_and(|rest| rest.starts_with(b"()"))
             || is_called_a_tool(bytes, start, end)
     };
-    is_spelled_so && (has_verb(name) || is_called())
+    is_spelled_so && (has_verb(name) || is_called()) && !is_of_a_value(name)
+}
+
+/// Whether the last part of a name is that of a value.
+fn is_of_a_value(name: &[u8]) -> bool {
+    let last = name.iter().rposition(|&byte| byte == b'_').and_then(|at| name.get(at..));
+    last.is_some_and(|last| OF_VALUES.contains(&last))
 }
 
 /// Verbs that names of tools begin with, themselves or behind a prefix, in the order of their letters.
@@ -212,23 +268,35 @@ const VERBS: [&str; 88] = [
 ];
 
 /// Whether the first or the second part of a name is a verb.
+#[cfg_attr(holdpoint_small, optimize(speed))]
 fn has_verb(name: &[u8]) -> bool {
-    let first =
-        name.split(|byte| matches!(byte, b'_' | b'-')).filter(|part| !part.is_empty()).take(2);
-    let mut parts = first.flat_map(humps);
-    let is_verb = |part: &[u8]| {
-        let letters = || part.iter().map(u8::to_ascii_lowercase);
-        VERBS.binary_search_by(|verb| verb.bytes().cmp(letters())).is_ok()
-    };
-    parts.next().is_some_and(is_verb) || parts.next().is_some_and(is_verb)
+    let mut start = 0;
+    let mut parts = 0;
+    for (at, &byte) in name.iter().enumerate() {
+        let is_separator = matches!(byte, b'_' | b'-');
+        // A hump of `camelCase` begins a part as well.
+        if is_separator || byte.is_ascii_uppercase() {
+            if at > start {
+                parts += 1;
+                if is_verb(name.get(start..at).unwrap_or(&[])) {
+                    return true;
+                } else if parts == 2 {
+                    return false;
+                }
+            }
+            start = at + usize::from(is_separator);
+        }
+    }
+    is_verb(name.get(start..).unwrap_or(&[]))
 }
 
-/// The first two humps of `camelCase`.
-fn humps(part: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let hump = part.iter().skip(1).position(u8::is_ascii_uppercase).map_or(part.len(), |at| at + 1);
-    let (first, rest) = part.split_at_checked(hump).unwrap_or((part, &[]));
-    let next = rest.iter().skip(1).position(u8::is_ascii_uppercase).map_or(rest.len(), |at| at + 1);
-    [first, rest.get(..next).unwrap_or(&[])].into_iter().filter(|part| !part.is_empty())
+#[cfg_attr(holdpoint_small, optimize(speed))]
+fn is_verb(part: &[u8]) -> bool {
+    let Some(first) = part.first().map(u8::to_ascii_lowercase) else { return false };
+    let letter = |verb: &str| verb.as_bytes().first().copied();
+    let from = VERBS.partition_point(|verb| letter(verb) < Some(first));
+    let alike = VERBS.iter().skip(from).take_while(|verb| letter(verb) == Some(first));
+    alike.into_iter().any(|verb| verb.as_bytes().eq_ignore_ascii_case(part))
 }
 
 /// Whether "tool" or "function" stands right behind a name, or before it.

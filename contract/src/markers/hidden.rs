@@ -17,32 +17,72 @@ pub(super) struct Hidden {
 }
 
 /// The hidden characters of a text, each rule once, at its first place.
-#[cfg_attr(holdpoint_small, optimize(speed))]
-pub(super) fn find_hidden(text: &str) -> Vec<Hidden> {
+pub(super) fn find_hidden(text: &str, glance: Glance) -> Vec<Hidden> {
     let mut found = Vec::new();
-    if has_suspicious_byte(text) {
+    if !glance.is_plain {
         Eye::default().read(text, &mut found);
     }
-    if let Some((start, end)) = long_comment(text) {
+    if glance.has_tag
+        && let Some((start, end)) = long_comment(text)
+    {
         found.push(Hidden { rule: "hidden.html-comment", start, end });
     }
     found
 }
 
-/// Whether a text has a byte that is of no plain character. It looks at whole chunks, which the compiler does many bytes
-/// at a time.
-#[cfg_attr(holdpoint_small, optimize(speed))]
-fn has_suspicious_byte(text: &str) -> bool {
-    let is_suspicious = |byte: u8| {
-        byte >= 0x7f || (byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
-    };
-    text.as_bytes()
-        .chunks(64)
-        .any(|chunk| chunk.iter().fold(false, |found, &byte| found | is_suspicious(byte)))
+/// What the bytes of a text tell before any of them is looked at by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Glance {
+    /// Every byte is a character of ASCII that can be seen, or white space.
+    pub(super) is_plain: bool,
+    /// Every byte is a letter, a digit, `_` or `-`, so that the text is one name.
+    pub(super) is_name: bool,
+    /// There is a `<`.
+    pub(super) has_tag: bool,
+}
+
+impl Glance {
+    #[inline(always)]
+    pub(super) fn at(text: &str) -> Glance {
+        let look = |&byte: &u8| LOOKS.get(usize::from(byte)).copied().unwrap_or(UNSEEN);
+        let looks = text.as_bytes().iter().map(look).fold(0, |all, look| all | look);
+        Glance {
+            is_plain: looks & UNSEEN == 0,
+            is_name: looks & (UNSEEN | OF_NO_NAME) == 0,
+            has_tag: looks & TAG != 0,
+        }
+    }
+}
+
+/// What a byte is at first sight.
+const UNSEEN: u8 = 1;
+const OF_NO_NAME: u8 = 2;
+const TAG: u8 = 4;
+const LOOKS: [u8; 256] = looks();
+
+const fn looks() -> [u8; 256] {
+    let mut table = [UNSEEN; 256];
+    let mut byte = 0_u8;
+    while byte < 0x7f {
+        let look = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => 0,
+            b'<' => OF_NO_NAME | TAG,
+            b'\t' | b'\n' | b'\r' | b' '..=b'~' => OF_NO_NAME,
+            _ => UNSEEN,
+        };
+        #[allow(
+            clippy::indexing_slicing,
+            reason = "a byte below 127 is within 256, and const code has no `get_mut`"
+        )]
+        {
+            table[byte as usize] = look;
+        }
+        byte += 1;
+    }
+    table
 }
 
 /// The first closed comment of over [`MAX_COMMENT`] characters. Where no end follows, none follows a later start either.
-#[cfg_attr(holdpoint_small, optimize(speed))]
 fn long_comment(text: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {

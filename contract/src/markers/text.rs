@@ -3,9 +3,9 @@
 use super::commands::is_command;
 use super::encoded::decode_runs;
 use super::excerpt::excerpt;
-use super::fold::{fold_into, original_offsets};
+use super::fold::{changes_words, fold_into, original_offsets};
 use super::foreign::OwnNames;
-use super::hidden::find_hidden;
+use super::hidden::{Glance, find_hidden};
 use super::lexicon::Lexicon;
 use super::words::{Hit, Matcher};
 use super::{MarkerClass, Place};
@@ -39,10 +39,11 @@ impl TextScanner {
         place: Place,
         own: &mut OwnNames<'_>,
     ) -> Vec<Finding> {
-        if self.matcher.is_unknown_word(text) {
+        if self.matcher.is_plain_word(text) {
             return Vec::new();
         }
-        let mut findings: Vec<Finding> = find_hidden(text)
+        let glance = Glance::at(text);
+        let mut findings: Vec<Finding> = find_hidden(text, glance)
             .into_iter()
             .map(|found| Finding {
                 class: MarkerClass::HiddenCharacters,
@@ -51,7 +52,17 @@ impl TextScanner {
             })
             .collect();
         self.matcher.begin(place);
-        self.phrases(text, own, &mut findings);
+        // No phrase is the name of a tool alone, so that a text that is one name does not speak of a tool.
+        let hits = self.matcher.find(text.as_bytes(), (!glance.is_name).then_some(&mut *own));
+        push_findings(self.matcher.lexicon(), text, hits, &mut findings);
+        // Where folding changes no word, a phrase that is not in the text is not in the folded one. One that is there may be
+        // talked about in the one and, with other distances, not in the other.
+        if !glance.is_plain
+            && !text.is_ascii()
+            && (self.matcher.has_completed() || changes_words(text))
+        {
+            folded_phrases(&mut self.matcher, &mut self.folded, text, own, &mut findings);
+        }
         let folded = &mut self.folded;
         let matcher = &mut self.matcher;
         let mut has_command = false;
@@ -65,25 +76,18 @@ impl TextScanner {
                     excerpt: excerpt(&decoded, 0, decoded.len()),
                 });
             }
-            let hits = matcher.find(decoded, own);
-            if hits.is_empty() && decoded.is_ascii() {
-                return;
+            let hits = matcher.find(decoded, Some(own));
+            if !hits.is_empty() {
+                let text = String::from_utf8_lossy(decoded);
+                push_findings(matcher.lexicon(), &text, hits, &mut findings);
             }
-            let decoded_text = String::from_utf8_lossy(decoded);
-            push_findings(matcher.lexicon(), &decoded_text, hits, &mut findings);
-            if std::str::from_utf8(decoded).is_ok_and(|text| !text.is_ascii()) {
-                folded_phrases(matcher, folded, &decoded_text, own, &mut findings);
+            if !decoded.is_ascii()
+                && let Ok(text) = std::str::from_utf8(decoded)
+            {
+                folded_phrases(matcher, folded, text, own, &mut findings);
             }
         });
         findings
-    }
-
-    fn phrases(&mut self, text: &str, own: &mut OwnNames<'_>, findings: &mut Vec<Finding>) {
-        let hits = self.matcher.find(text.as_bytes(), own);
-        push_findings(self.matcher.lexicon(), text, hits, findings);
-        if !text.is_ascii() {
-            folded_phrases(&mut self.matcher, &mut self.folded, text, own, findings);
-        }
     }
 }
 
@@ -95,7 +99,7 @@ fn folded_phrases(
     findings: &mut Vec<Finding>,
 ) {
     fold_into(text, folded);
-    let mut hits = matcher.find(folded, own);
+    let mut hits = matcher.find(folded, Some(own));
     if hits.is_empty() {
         return;
     }

@@ -9,8 +9,10 @@ use super::Place;
 use super::around::{ends_sentence, has_affixes, is_part_of_a_name};
 use super::encoded::MIN_BASE64;
 use super::foreign::{OwnNames, is_written_like_a_tool};
-use super::letters::{HASH_START, SEPARATOR, SKIPPED, class, hash_step, normalized_byte};
-use super::lexicon::{Lexicon, Word};
+use super::letters::{
+    CAPITAL, HASH_START, SEPARATOR, SKIPPED, class, hash_step, normalized_byte, traits,
+};
+use super::lexicon::{Lexicon, Node, Posting, Word};
 use super::quoted::{is_negated, is_talked_about};
 
 /// A phrase that was found, and where.
@@ -28,11 +30,13 @@ struct Progress {
     start: u32,
 }
 
-/// Letters that may be the name of a tool: where they start, and the number of the first word in them.
+/// Letters that may be the name of a tool: where they start, the number of the first word in them, and whether an
+/// underscore is among them.
 #[derive(Debug, Clone, Copy)]
 struct Name {
     start: usize,
     first_word: u32,
+    has_underscore: bool,
 }
 
 /// Where an element of a phrase stands.
@@ -55,6 +59,8 @@ pub(super) struct Matcher {
     base: u32,
     /// The number of the last word before the present sentence.
     sentence: u32,
+    /// A phrase was complete in the present text, whether it counted or not.
+    has_completed: bool,
     place: Place,
     hits: Vec<Hit>,
 }
@@ -69,6 +75,7 @@ impl Matcher {
             word: 0,
             base: 0,
             sentence: 0,
+            has_completed: false,
             place: Place::Anywhere,
             hits: Vec::new(),
         }
@@ -76,6 +83,11 @@ impl Matcher {
 
     pub(super) fn lexicon(&self) -> &'static Lexicon {
         self.lexicon
+    }
+
+    /// Whether a phrase was complete in the bytes that were searched last.
+    pub(super) fn has_completed(&self) -> bool {
+        self.has_completed
     }
 
     /// Begins a string: each rule is reported once in it, however often and in whatever folding it is found.
@@ -87,10 +99,10 @@ impl Matcher {
         }
     }
 
-    /// Whether a text is one plain word that stands in no phrase, as most names and values of a schema are. Nothing is found
-    /// in it, in whatever folding.
+    /// Whether a text is one plain word that is no phrase by itself, as most names and values of a schema are. Nothing is
+    /// found in it, in whatever folding.
     #[cfg_attr(holdpoint_small, optimize(speed))]
-    pub(super) fn is_unknown_word(&self, text: &str) -> bool {
+    pub(super) fn is_plain_word(&self, text: &str) -> bool {
         let bytes = text.as_bytes();
         let mut hash = HASH_START;
         for &byte in bytes {
@@ -99,61 +111,77 @@ impl Matcher {
             }
             hash = hash_step(hash, class(byte));
         }
-        bytes.len() < MIN_BASE64 && self.known(bytes, 0, bytes.len(), hash).is_none()
+        let lexicon = self.lexicon;
+        let is_phrase = |posting: &Posting| {
+            posting.parent.is_none()
+                && lexicon
+                    .nodes
+                    .get(usize::from(posting.node))
+                    .is_none_or(|node| !node.ends.is_empty())
+        };
+        bytes.len() < MIN_BASE64
+            && !self
+                .known(bytes, 0, bytes.len(), hash)
+                .is_some_and(|word| lexicon.postings(word).iter().any(is_phrase))
     }
 
-    /// The phrases in some bytes that were not reported for this string yet.
+    /// The phrases in some bytes that were not reported for this string yet. Without names of the server's own, the bytes
+    /// are not searched for names of tools.
     #[cfg_attr(holdpoint_small, optimize(speed))]
-    pub(super) fn find(&mut self, bytes: &[u8], own: &mut OwnNames<'_>) -> Vec<Hit> {
+    pub(super) fn find(&mut self, bytes: &[u8], mut own: Option<&mut OwnNames<'_>>) -> Vec<Hit> {
         if self.word > u32::MAX / 2 {
             self.progress.fill(Progress::default());
             self.word = 0;
         }
         self.base = self.word;
         self.sentence = self.word;
+        self.has_completed = false;
         let mut start = None;
         let mut name: Option<Name> = None;
         let mut hash = HASH_START;
-        let mut is_camel = false;
-        let mut after_lower = false;
+        // What each letter of the word had in common with the one before it, as [`traits`] shifted by one: a capital behind
+        // a small letter.
+        let mut humps = 0;
+        let mut before = 0;
         let mut rest = bytes.iter();
         loop {
             // Where the letters end that begin here.
             let first = bytes.len() - rest.len();
             let mut end = None;
             for &byte in rest.by_ref() {
-                match class(byte) {
-                    SEPARATOR | SKIPPED => {
-                        end = Some(byte);
-                        break;
-                    }
-                    letter => {
-                        hash = hash_step(hash, letter);
-                        is_camel |= after_lower & byte.is_ascii_uppercase();
-                        after_lower = byte.is_ascii_lowercase();
-                    }
+                let traits = traits(byte);
+                let letter = traits as u8;
+                if letter <= SKIPPED {
+                    end = Some(byte);
+                    break;
                 }
+                hash = hash_step(hash, letter);
+                humps |= traits & (before >> 1);
+                before = traits;
             }
             let offset = bytes.len() - rest.len() - usize::from(end.is_some());
             if offset > first {
                 let first_word = self.word.saturating_add(1);
-                name.get_or_insert(Name { start: first, first_word });
+                name.get_or_insert(Name { start: first, first_word, has_underscore: false });
                 start.get_or_insert(first);
             }
             let Some(byte) = end else { break };
             // An apostrophe ends a name, and not a word.
             if class(byte) == SEPARATOR {
                 if let Some(first) = start.take() {
-                    self.word(bytes, first, offset, hash, is_camel);
+                    self.word(bytes, first, offset, hash, humps & CAPITAL != 0);
                     hash = HASH_START;
-                    is_camel = false;
-                    after_lower = false;
+                    humps = 0;
+                    before = 0;
                 }
                 if byte == b'_' || byte == b'-' {
+                    if let Some(name) = &mut name {
+                        name.has_underscore |= byte == b'_';
+                    }
                     continue;
                 }
             }
-            if let Some(name) = name.take() {
+            if let (Some(name), Some(own)) = (name.take(), &mut own) {
                 self.name(bytes, name, offset, own);
             }
             if byte == b'@' {
@@ -164,27 +192,26 @@ impl Matcher {
             }
         }
         if let Some(first) = start {
-            self.word(bytes, first, bytes.len(), hash, is_camel);
+            self.word(bytes, first, bytes.len(), hash, humps & CAPITAL != 0);
         }
-        if let Some(name) = name {
+        if let (Some(name), Some(own)) = (name, own) {
             self.name(bytes, name, bytes.len(), own);
         }
         std::mem::take(&mut self.hits)
     }
 
     /// Takes letters as the name of a tool, if they are written like one and some phrase waits for one.
-    #[cfg_attr(holdpoint_small, optimize(speed))]
+    #[inline(always)]
     fn name(&mut self, bytes: &[u8], name: Name, end: usize, own: &mut OwnNames<'_>) {
-        let Name { start, first_word } = name;
         // One plain word is the common case.
-        if self.word == first_word
-            && !bytes.get(start..end).is_some_and(|name| name.contains(&b'_'))
-        {
-            return;
+        let is_plain = self.word == name.first_word && !name.has_underscore;
+        if !is_plain && is_written_like_a_tool(bytes, name.start, end) {
+            self.tool(bytes, name, end, own);
         }
-        if !is_written_like_a_tool(bytes, start, end) {
-            return;
-        }
+    }
+
+    fn tool(&mut self, bytes: &[u8], name: Name, end: usize, own: &mut OwnNames<'_>) {
+        let Name { start, first_word, .. } = name;
         let span = Span { start, first_word };
         let lexicon = self.lexicon;
         let mut is_foreign = None;
@@ -253,11 +280,15 @@ impl Matcher {
     fn known(&self, bytes: &[u8], start: usize, end: usize, hash: u32) -> Option<&'static Word> {
         self.lexicon.word(hash, |word| {
             let spelled = bytes.get(start..end).unwrap_or(&[]);
-            spelled.iter().filter_map(|&byte| normalized_byte(byte)).eq(self
-                .lexicon
-                .normalized(word)
-                .iter()
-                .copied())
+            let letters = self.lexicon.normalized(word);
+            // Without an apostrophe there is a letter for each byte.
+            match spelled.len() == letters.len() {
+                true => spelled.iter().zip(letters).all(|(&byte, &letter)| class(byte) == letter),
+                false => {
+                    let spelled = spelled.iter().filter_map(|&byte| normalized_byte(byte));
+                    spelled.eq(letters.iter().copied())
+                }
+            }
         })
     }
 
@@ -268,10 +299,9 @@ impl Matcher {
             if posting.parent.is_some_and(|parent| !self.is_reached(parent)) {
                 continue;
             }
-            let Some(begun) = self.begun(posting.node, span) else { continue };
-            let is_plain =
-                self.lexicon.nodes.get(usize::from(posting.node)).is_some_and(|node| node.is_plain);
-            if is_plain && is_part_of_a_name(bytes, start, end) {
+            let Some(node) = self.lexicon.nodes.get(usize::from(posting.node)) else { continue };
+            let Some(begun) = self.begun_at(node, span) else { continue };
+            if node.is_plain && is_part_of_a_name(bytes, start, end) {
                 continue;
             }
             let affixes = self.lexicon.affixes(posting);
@@ -290,7 +320,11 @@ impl Matcher {
     /// Where the phrase began that can go on with this element here; `None` if the elements before it are missing.
     #[inline(always)]
     fn begun(&self, node: u16, span: Span) -> Option<u32> {
-        let node = self.lexicon.nodes.get(usize::from(node))?;
+        self.begun_at(self.lexicon.nodes.get(usize::from(node))?, span)
+    }
+
+    #[inline(always)]
+    fn begun_at(&self, node: &Node, span: Span) -> Option<u32> {
         let Some(parent) = node.parent else { return Some(span.start as u32) };
         let before = self.progress.get(usize::from(parent))?;
         let floor = if node.in_sentence { self.sentence } else { self.base };
@@ -314,6 +348,7 @@ impl Matcher {
     }
 
     fn report(&mut self, number: u16, bytes: &[u8], start: usize, end: usize) {
+        self.has_completed = true;
         let lexicon = self.lexicon;
         let Some(rule) = lexicon.rules.get(usize::from(number)) else { return };
         if rule.parameters_only && self.place != Place::Parameter {

@@ -1,7 +1,7 @@
 use super::*;
 
 fn rules(text: &str) -> Vec<&'static str> {
-    find_hidden(text).into_iter().map(|hidden| hidden.rule).collect()
+    find_hidden(text, Glance::at(text)).into_iter().map(|hidden| hidden.rule).collect()
 }
 
 #[test]
@@ -74,7 +74,8 @@ fn control_characters_count_and_white_space_does_not() {
 
 #[test]
 fn each_rule_is_reported_once_at_its_first_place() {
-    let found = find_hidden("ab\u{202e}cd\u{202e}");
+    let text = "ab\u{202e}cd\u{202e}";
+    let found = find_hidden(text, Glance::at(text));
     assert_eq!(found, [Hidden { rule: "hidden.bidi-control", start: 2, end: 5 }]);
 }
 

@@ -104,3 +104,13 @@ fn gaps_and_elements_are_read_to_their_limits() {
             && !fine(&vec!["one"; usize::from(MAX_ELEMENTS) + 1].join(" "))
     );
 }
+
+/// A text that is one name is not searched for names of tools, and a plain word by itself is no phrase.
+#[test]
+fn no_phrase_is_the_name_of_a_tool_alone() {
+    let lexicon = Lexicon::built_in();
+    let places = lexicon.foreign().iter().map(|&node| &lexicon.nodes[usize::from(node)]);
+    let mut first = places.filter(|node| node.parent.is_none()).peekable();
+    assert!(first.peek().is_some());
+    assert!(first.all(|node| node.ends.is_empty()));
+}
