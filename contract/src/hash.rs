@@ -1,6 +1,7 @@
 //! The hashes: SHA-256, written as lower-case hex, one type for each meaning.
 
 use crate::canonical::Sink;
+use crate::json::append;
 use sha2::{Digest, Sha256};
 
 /// Something that is not 64 hexadecimal digits.
@@ -114,7 +115,7 @@ impl Sink for Hasher {
         if bytes.len() > PENDING_BYTES {
             self.state.update(bytes);
         } else {
-            self.pending.extend_from_slice(bytes);
+            append(bytes, &mut self.pending);
         }
     }
 }
@@ -127,15 +128,17 @@ impl Hasher {
     }
 }
 
-/// Two hashes of the same bytes.
+/// A hash, and perhaps another of the same bytes. One type for both cases is half of the code.
 #[derive(Debug)]
-pub(crate) struct Both<'h>(pub(crate) &'h mut Hasher, pub(crate) &'h mut Hasher);
+pub(crate) struct Twofold<'h>(pub(crate) &'h mut Hasher, pub(crate) Option<&'h mut Hasher>);
 
-impl Sink for Both<'_> {
+impl Sink for Twofold<'_> {
     #[cfg_attr(holdpoint_small, optimize(speed))]
     fn put(&mut self, bytes: &[u8]) {
         self.0.put(bytes);
-        self.1.put(bytes);
+        if let Some(other) = &mut self.1 {
+            other.put(bytes);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod strings;
 pub(crate) use order::sorted_names;
 
 pub use parse::{MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER_LENGTH, MAX_TEXT_BYTES, ReadError};
+pub(crate) use strings::append;
 pub use strings::{escape_into, specials, utf16_order};
 
 /// A parsed JSON text. It borrows the text; every value remembers the exact bytes it came as.
@@ -36,6 +37,7 @@ const ESCAPED_BIT: u32 = 1 << 28;
 const INDEX_MASK: u32 = ESCAPED_BIT - 1;
 
 impl Slot {
+    #[inline(always)]
     fn kind(self) -> Kind {
         match self.link >> KIND_SHIFT {
             0 => Kind::Null,
@@ -48,10 +50,12 @@ impl Slot {
         }
     }
 
+    #[inline(always)]
     fn is_escaped(self) -> bool {
         self.link & ESCAPED_BIT != 0
     }
 
+    #[inline(always)]
     fn next(self) -> u32 {
         self.link & INDEX_MASK
     }
@@ -118,10 +122,12 @@ impl<'a> Node<'a> {
     }
 
     /// Another value of the same document, by its index.
+    #[inline(always)]
     pub(crate) fn at(self, index: u32) -> Self {
         Node { index, ..self }
     }
 
+    #[inline(always)]
     pub fn kind(self) -> Kind {
         self.slot().kind()
     }
@@ -191,6 +197,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether a string was written with escapes, so that its bytes are not its text.
+    #[inline(always)]
     pub(crate) fn has_escapes(self) -> bool {
         self.slot().is_escaped()
     }

@@ -1,7 +1,7 @@
 //! A server's surface: all that it says of itself and that a host or a model reads, as hashed entries.
 
 use crate::canonical::{Position, Sink, sorted_members, write_member};
-use crate::hash::{Both, DefinitionHash, EntryHash, Hasher, SurfaceHash};
+use crate::hash::{DefinitionHash, EntryHash, Hasher, SurfaceHash, Twofold};
 use crate::json::{Document, Node, escape_into};
 use crate::sorted::{SortedMap, SortedSet};
 use std::fmt;
@@ -311,7 +311,7 @@ impl Hashes {
         if node.is_object() {
             write_entry(entry_type, node, &mut entry, definition.as_mut());
         } else {
-            crate::canonical::write(node, Position::Plain, &mut entry);
+            crate::canonical::write(node, Position::Plain, &mut Twofold(&mut entry, None));
             definition.iter_mut().for_each(|definition| definition.put(b"{}"));
         }
         let entry = entry.finish();
@@ -354,14 +354,13 @@ fn write_entry(
         let Some(position) = entry_type.member_position(&text) else { continue };
         entry.put(if is_first { b"{" } else { b"," });
         is_first = false;
-        match definition.as_deref_mut().filter(|_| OF_DEFINITION.contains(&text.as_ref())) {
-            Some(definition) => {
-                definition.put(if is_first_of_definition { b"{" } else { b"," });
-                is_first_of_definition = false;
-                write_member(name, value, position, &mut Both(entry, definition));
-            }
-            None => write_member(name, value, position, entry),
+        let is_of_definition = OF_DEFINITION.contains(&text.as_ref());
+        let mut definition = definition.as_deref_mut().filter(|_| is_of_definition);
+        if let Some(definition) = &mut definition {
+            definition.put(if is_first_of_definition { b"{" } else { b"," });
+            is_first_of_definition = false;
         }
+        write_member(name, value, position, &mut Twofold(entry, definition));
     }
     entry.put(if is_first { b"{}" } else { b"}" });
     if let Some(definition) = definition {

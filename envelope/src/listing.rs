@@ -4,6 +4,7 @@
 use crate::{Answer, METHOD_NOT_FOUND, members};
 use contract::json::{Document, Kind, ReadError};
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES, SurfaceReader};
+use memchr::memmem;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,11 +49,17 @@ impl ListOutcome {
     /// How long the server says that its list holds.
     pub fn ttl(&self) -> Option<Duration> {
         let ListOutcome::Pages(pages) = self else { return None };
+        // A name is spelled out, or with escapes of this kind.
+        let can_have = |page: &&Arc<str>| {
+            ["ttlMs", "\\u"]
+                .iter()
+                .any(|part| memmem::find(page.as_bytes(), part.as_bytes()).is_some())
+        };
         let milliseconds = |page: &Arc<str>| {
             let (_, value) = members(page.as_bytes()).find(|(name, _)| name == "ttlMs")?;
             serde_json::from_slice::<u64>(value).ok()
         };
-        let shortest = pages.iter().filter_map(milliseconds).min();
+        let shortest = pages.iter().filter(can_have).filter_map(milliseconds).min();
         shortest.map(|ttl| Duration::from_millis(ttl).max(MIN_TTL))
     }
 }

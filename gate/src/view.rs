@@ -336,7 +336,7 @@ fn list_view(
     let Materials { book, surface, judgement, mode, .. } = *materials;
     if judgement.posture == Posture::Monitor && surface.unreadable().contains_key(&list) {
         // Monitor shows what the server said, also where no entry could be made of it.
-        return Some(ListView::verbatim(list, pages, &[]));
+        return Some(ListView::verbatim(list, pages));
     }
     let mut entries = shown(book, surface, judgement, list, mode);
     entries.extend(stubs.iter().map(|stub| (stub.id, stub.definition.as_str())));
@@ -351,14 +351,12 @@ fn list_view(
             && shown.next().is_none()
     };
     let shows_all = mode == ListMode::Observed || judgement.posture == Posture::Monitor;
-    match pages.as_slice() {
-        [page]
-            if surface.unreadable().is_empty()
-                && (shows_all || lists::is_bare(list, page.as_bytes()))
-                && is_as_sent() =>
-        {
-            Some(ListView::verbatim(list, pages, &entries))
-        }
-        _ => Some(ListView::of(list, pages, &entries, shows_all)),
+    if let [page] = pages.as_slice()
+        && surface.unreadable().is_empty()
+        && is_as_sent()
+        && let Some(array) = lists::shown_array(list, page.as_bytes(), shows_all)
+    {
+        return Some(ListView::as_sent(list, pages, array, &entries));
     }
+    Some(ListView::of(list, pages, &entries, shows_all))
 }

@@ -75,13 +75,14 @@ pub(super) fn parse(text: &str, names: Names) -> Result<Vec<Slot>, ReadError> {
 /// An upper bound for the slots, so that they are allocated once: doubling would cost hostile input twice the memory.
 #[cfg_attr(holdpoint_small, optimize(speed))]
 fn slots_needed(bytes: &[u8]) -> usize {
-    // In chunks whose count fits into a byte, so that the compiler counts many bytes at a time.
+    // In chunks whose count fits into a byte, so that the compiler counts many bytes at a time: a check for overflow would
+    // keep it from that.
     let is_structural =
         |byte: u8| (byte == b',') | (byte == b':') | (byte == b'[') | (byte == b'{');
     let count = |chunk: &[u8]| {
-        chunk.iter().fold(0_u8, |count, &byte| count + u8::from(is_structural(byte)))
+        chunk.iter().fold(0_u8, |count, &byte| count.wrapping_add(is_structural(byte).into()))
     };
-    let structural: usize = bytes.chunks(255).map(|chunk| usize::from(count(chunk))).sum();
+    let structural: usize = bytes.chunks(240).map(|chunk| usize::from(count(chunk))).sum();
     // An object's first name is announced by its brace, which also announces the object itself; the colon pays for it.
     (structural + 1).min(bytes.len() + 1)
 }
@@ -357,7 +358,6 @@ impl Parser<'_> {
         Ok(())
     }
 
-    #[cfg_attr(holdpoint_small, optimize(speed))]
     fn number(&mut self) -> Result<(), ReadError> {
         let slot = self.open();
         let start = self.at;

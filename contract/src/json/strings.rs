@@ -81,7 +81,7 @@ pub fn escape_into(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     loop {
         let (plain, special) = rest.split_at(plain_bytes(rest));
-        out.extend_from_slice(plain);
+        append(plain, out);
         let Some((&byte, after)) = special.split_first() else { break };
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
@@ -100,6 +100,19 @@ pub fn escape_into(text: &str, out: &mut Vec<u8>) {
         rest = after;
     }
     out.push(b'"');
+}
+
+/// Appends a few bytes. Most pieces of JSON are shorter than what makes a call that copies memory worth it, as
+/// WebAssembly needs one.
+#[inline(always)]
+pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
+    const FEW: usize = 64;
+    if bytes.len() > FEW {
+        return out.extend_from_slice(bytes);
+    }
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().for_each(|word| out.extend_from_slice(word));
+    rest.iter().for_each(|&byte| out.push(byte));
 }
 
 /// The order of member names in RFC 8785: by UTF-16 code units.

@@ -83,5 +83,7 @@ fn a_server_may_shorten_the_age_but_not_below_the_floor() {
     let ttl = |text: &str| ListOutcome::Pages(Arc::new(vec![text.into()])).ttl();
     assert_eq!(ttl(r#"{"tools":[],"ttlMs":5000}"#), Some(Duration::from_secs(5)));
     assert_eq!(ttl(r#"{"tools":[],"ttlMs":1}"#), Some(MIN_TTL));
+    assert_eq!(ttl(r#"{"tools":[],"\u0074tlMs":5000}"#), Some(Duration::from_secs(5)));
+    assert_eq!(ttl(r#"{"tools":[{"name":"ttlMs"}]}"#), None);
     assert_eq!(ttl(r#"{"tools":[]}"#), None);
 }

@@ -41,17 +41,21 @@ pub struct Page<'v> {
 }
 
 impl ListView {
-    /// The server's pages, as they came. `entries` are those that they carry, as they are in them.
-    pub(super) fn verbatim(
+    /// The server's pages, as they came.
+    pub(super) fn verbatim(list: ListKind, pages: &Arc<Vec<Arc<str>>>) -> ListView {
+        ListView::without_entries(list, Pages::Sent(Arc::clone(pages)))
+    }
+
+    /// The server's one page, as it came, with the array of its entries. `entries` are those that it carries.
+    pub(super) fn as_sent(
         list: ListKind,
         pages: &Arc<Vec<Arc<str>>>,
+        array: &[u8],
         entries: &[(&EntryId, &str)],
     ) -> ListView {
-        let mut view = ListView::without_entries(list, Pages::Sent(Arc::clone(pages)));
-        let mut entries = entries.iter().peekable();
-        for (number, page) in pages.iter().enumerate() {
-            view.locate(page.as_bytes(), number, &mut entries);
-        }
+        let mut view = ListView::verbatim(list, pages);
+        let page = pages.first().map_or(&[][..], |page| page.as_bytes());
+        view.locate(page, array, 0, &mut entries.iter().peekable());
         view
     }
 
@@ -74,7 +78,9 @@ impl ListView {
         let mut made = Vec::new();
         for chunk in entries.chunks(per_page.min(entries.len().max(1))) {
             let page = with_entries(&template, list, chunk);
-            view.locate(&page, made.len(), &mut chunk.iter().peekable());
+            if let Some((_, array)) = members(&page).find(|(name, _)| name == list.member()) {
+                view.locate(&page, array, made.len(), &mut chunk.iter().peekable());
+            }
             made.push(page);
         }
         if made.is_empty() {
@@ -92,13 +98,12 @@ impl ListView {
     fn locate<'e>(
         &mut self,
         page: &[u8],
+        array: &[u8],
         number: usize,
         entries: &mut Peekable<impl Iterator<Item = &'e (&'e EntryId, &'e str)>>,
     ) {
         // INVARIANT: the search begins at the list's own array and each time where the last entry ended, so that what is
         // found is the entry itself and not a copy of its text in another member.
-        let array = members(page).find(|(name, _)| name == self.list.member());
-        let Some((_, array)) = array else { return };
         let mut from = offset(page, array);
         let end = from + array.len();
         while let Some((id, raw)) = entries.peek() {
@@ -181,9 +186,17 @@ fn find_entry(rest: &[u8], entry: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a page has nothing but its entries and what the protocol needs.
-pub(super) fn is_bare(list: ListKind, page: &[u8]) -> bool {
-    Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL }.has_all(page)
+/// The array of a page's entries, if the page has nothing else but what the protocol needs, or may have other members too.
+pub(super) fn shown_array(list: ListKind, page: &[u8], shows_all: bool) -> Option<&[u8]> {
+    let kept = Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL };
+    let mut array = None;
+    for (name, value) in members(page) {
+        if !shows_all && !kept.has(&name, value) {
+            return None;
+        }
+        array = array.or_else(|| (name == list.member()).then_some(value));
+    }
+    array
 }
 
 fn bare(list: ListKind, page: &[u8]) -> Vec<u8> {

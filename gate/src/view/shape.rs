@@ -65,11 +65,11 @@ pub(super) struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    fn has(self, name: &str, value: &[u8]) -> bool {
+    pub(super) fn has(self, name: &str, value: &[u8]) -> bool {
         self.as_they_are.contains(&name) || (self.if_plain.contains(&name) && is_plain(value))
     }
 
-    pub(super) fn has_all(self, object: &[u8]) -> bool {
+    fn has_all(self, object: &[u8]) -> bool {
         members(object).all(|(name, value)| self.has(&name, value))
     }
 

@@ -1,10 +1,12 @@
 //! Pins as a document that the application keeps. Only this module writes or reads it.
 
+use contract::json::escape_into;
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::pins::{Basis, Pin, PinBook};
 use gate::server::ServerId;
 use gate::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
 /// What the document says that it is.
@@ -42,17 +44,20 @@ struct Heading {
     version: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document<'a> {
-    holdpoint: Cow<'a, str>,
-    version: u64,
+    /// These two were read with the [`Heading`].
+    #[serde(rename = "holdpoint")]
+    _kind: IgnoredAny,
+    #[serde(rename = "version")]
+    _version: IgnoredAny,
     server: Cow<'a, str>,
     revision: u64,
     entries: Vec<PinnedEntry<'a>>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PinnedEntry<'a> {
     #[serde(rename = "type")]
@@ -61,7 +66,7 @@ struct PinnedEntry<'a> {
     pins: Vec<PinDocument<'a>>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PinDocument<'a> {
     basis: Cow<'a, str>,
@@ -123,48 +128,56 @@ pub fn revision_of(text: &str) -> Option<u64> {
     serde_json::from_str(text).ok().map(|Revision { revision }| revision)
 }
 
-/// The document of some pins. Automatic pins that were followed by others are left out once they count for nothing.
+/// The document of some pins, written as it is read above: a list is megabytes, which go straight into their place.
+/// Automatic pins that were followed by others are left out once they count for nothing.
 pub(crate) fn document(book: &PinBook, revision: u64, server: &ServerId, now: Timestamp) -> String {
-    let entries = book.iter().map(|(id, pins)| {
+    let definitions =
+        book.iter().flat_map(|(_, pins)| pins.iter().map(|pin| pin.entry.raw().len()));
+    let (count, bytes) = definitions.fold((0, 0), |(count, all), bytes| (count + 1, all + bytes));
+    // Room for all of it at once, quotation marks escaped.
+    let mut out = Vec::with_capacity(bytes + bytes / 4 + count * 128 + 128);
+    out.extend_from_slice(br#"{"holdpoint":"#);
+    escape_into(KIND, &mut out);
+    out.extend_from_slice(format!(r#","version":{VERSION},"server":"#).as_bytes());
+    escape_into(server.as_str(), &mut out);
+    out.extend_from_slice(format!(r#","revision":{revision},"entries":["#).as_bytes());
+    for (number, (id, pins)) in book.iter().enumerate() {
+        out.extend_from_slice(if number > 0 { br#",{"type":"# } else { br#"{"type":"# });
+        escape_into(id.entry_type.as_str(), &mut out);
+        out.extend_from_slice(br#","key":"#);
+        escape_into(&id.key, &mut out);
+        out.extend_from_slice(br#","pins":["#);
         let last = pins.iter().count().saturating_sub(1);
         let is_kept = |(at, pin): &(usize, &Pin)| {
             let is_recent = now.0.saturating_sub(pin.at.0) < AUTO_PIN_MILLISECONDS;
             pin.basis.is_approved() || is_recent || *at == last
         };
         let kept = pins.iter().enumerate().filter(is_kept);
-        PinnedEntry {
-            entry_type: id.entry_type.as_str().into(),
-            key: id.key.as_str().into(),
-            pins: kept.map(|(_, pin)| PinDocument::of(pin)).collect(),
+        for (number, (_, pin)) in kept.enumerate() {
+            out.extend_from_slice(if number > 0 { b"," } else { b"" });
+            write_pin(pin, &mut out);
         }
-    });
-    let document = Document {
-        holdpoint: KIND.into(),
-        version: VERSION,
-        server: server.as_str().into(),
-        revision,
-        entries: entries.collect(),
-    };
-    let definitions = document.entries.iter().flat_map(|entry| &entry.pins);
-    let bytes =
-        definitions.filter_map(|pin| pin.definition.as_deref()).map(str::len).sum::<usize>();
-    // Room for all of it at once, quotation marks escaped: a list is megabytes, which are not copied as they grow.
-    let mut text = Vec::with_capacity(bytes + bytes / 4 + document.entries.len() * 128);
-    // A tree of texts and numbers can always be written.
-    let is_written = serde_json::to_writer(&mut text, &document).is_ok();
-    String::from_utf8(text).ok().filter(|_| is_written).unwrap_or_default()
+        out.extend_from_slice(b"]}");
+    }
+    out.extend_from_slice(b"]}");
+    // It is made of texts and of ASCII.
+    String::from_utf8(out).unwrap_or_default()
 }
 
-impl<'a> PinDocument<'a> {
-    fn of(pin: &'a Pin) -> PinDocument<'a> {
-        PinDocument {
-            basis: pin.basis.as_str().into(),
-            at: pin.at.0,
-            by: pin.by.as_str().into(),
-            definition: (!pin.entry.is_gone()).then(|| pin.entry.raw().into()),
-        }
+fn write_pin(pin: &Pin, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"basis":"#);
+    escape_into(pin.basis.as_str(), out);
+    out.extend_from_slice(format!(r#","at":{},"by":"#, pin.at.0).as_bytes());
+    escape_into(&pin.by, out);
+    out.extend_from_slice(br#","definition":"#);
+    match pin.entry.is_gone() {
+        true => out.extend_from_slice(b"null"),
+        false => escape_into(pin.entry.raw(), out),
     }
+    out.push(b'}');
+}
 
+impl PinDocument<'_> {
     fn read(self, id: EntryId) -> Option<Pin> {
         let basis = Basis::ALL.into_iter().find(|basis| basis.as_str() == self.basis)?;
         let entry = match &self.definition {

@@ -101,6 +101,12 @@ export class Core {
 
   /** Runs a function of the core. `undefined` is what it returns for nothing. */
   #run(call: (exports: Exports) => number): string | undefined {
+    const length = this.#call(call);
+    return length === 0 ? undefined : this.#read(length);
+  }
+
+  /** Runs a function of the core. Returns how many bytes it left for the host. */
+  #call(call: (exports: Exports) => number): number {
     if (this.#isClosed) {
       throw new CoreClosed();
     }
@@ -114,7 +120,7 @@ export class Core {
     if (length < 0) {
       throw new Error(this.#read(-length));
     }
-    return length === 0 ? undefined : this.#read(length);
+    return length;
   }
 
   #actions(call: (exports: Exports) => number): Action[] | undefined {
@@ -143,13 +149,13 @@ export class Core {
     return this.#actions((core) => core.server(this.#write(message)[0] ?? 0, now));
   }
 
-  /** The pins that a `save` is about. */
-  pins(now: number): string {
-    const pins = this.#run((core) => core.pins(now));
-    if (pins === undefined) {
+  /** The pins that a `save` is about, as UTF-8: that is what a file has, and memory needs no text. */
+  pins(now: number): Uint8Array {
+    const length = this.#call((core) => core.pins(now));
+    if (length === 0) {
       throw new Error("no pins wait to be written");
     }
-    return pins;
+    return new Uint8Array(this.#exports.memory.buffer, this.#exports.output(), length).slice();
   }
 
   saved(now: number): Action[] | undefined {

@@ -238,7 +238,7 @@ export class CoreGate implements Gate {
     queueMicrotask(() => this.#isOver || this.#wire.toClient(message));
   }
 
-  #save(pins: string): "other" | "failed" | undefined {
+  #save(pins: Uint8Array): "other" | "failed" | undefined {
     let other;
     try {
       other = this.#store.save(pins);

@@ -67,7 +67,7 @@ class FileStore implements PinStore {
     return this.#found() === this.#seen ? undefined : this.load();
   }
 
-  save(pins: string): string | undefined {
+  save(pins: Uint8Array): string | undefined {
     return this.#locked(() => {
       if (this.#found() !== this.#seen) {
         const other = this.load();
@@ -85,7 +85,7 @@ class FileStore implements PinStore {
     return stat && identity(stat);
   }
 
-  #replace(pins: string): void {
+  #replace(pins: Uint8Array): void {
     const next = `${this.#file}.${process.pid}.${++count}.tmp`;
     try {
       const descriptor = fs.openSync(next, "wx", 0o600);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::view::lists::shown_array;
 use crate::view::{View, answer_list};
 use contract::surface::{EntryId, EntryType, ListKind};
 
@@ -14,13 +15,15 @@ fn borrowed(entries: &[(EntryId, String)]) -> Vec<(&EntryId, &str)> {
     entries.iter().map(|(id, raw)| (id, raw.as_str())).collect()
 }
 
-fn verbatim(page: &str, entries: &[(EntryId, String)]) -> ListView {
-    ListView::verbatim(ListKind::Tools, &Arc::new(vec![page.into()]), &borrowed(entries))
+fn as_sent(page: &str, entries: &[(EntryId, String)]) -> ListView {
+    let pages: Arc<Vec<Arc<str>>> = Arc::new(vec![page.into()]);
+    let array = shown_array(ListKind::Tools, pages[0].as_bytes(), true).unwrap();
+    ListView::as_sent(ListKind::Tools, &pages, array, &borrowed(entries))
 }
 
 fn sent() -> ListView {
     let page = r#"{"ttlMs":5,"tools":[{"name":"add"}, {"name":"ask"},{"name":"cut"},{"name":"dig"},{"name":"end"}],"x":1}"#;
-    verbatim(page, &entries())
+    as_sent(page, &entries())
 }
 
 /// In three pages, of two entries, two and one.
@@ -100,7 +103,7 @@ fn every_set_of_entries_is_shown_as_a_list_of_them_alone_would_be() {
 #[test]
 fn a_copy_of_an_entry_in_another_member_is_not_taken_for_it() {
     let page = r#"{"_meta":{"x":{"name":"add"}},"tools":[{"name":"add"},{"name":"ask"}]}"#;
-    let view = verbatim(page, &entries()[..2]);
+    let view = as_sent(page, &entries()[..2]);
     let expected = r#"{"_meta":{"x":{"name":"add"}},"tools":[{"name":"ask"}]}"#;
     check(&view, &["ask"], 0, Some((expected, false)));
 }
@@ -112,8 +115,9 @@ fn a_list_that_no_entry_was_read_from_is_shown_empty() {
         (r#"{"tools":[1],"tools":[{"name":"add"}],"x":1}"#, r#"{"tools":[]}"#),
         (r#"["add"]"#, r#"{"tools":[]}"#),
     ] {
-        check(&verbatim(page, &[]), &NAMES, 0, Some((expected, false)));
-        check(&verbatim(page, &[]), &NAMES, 1, None);
+        let view = ListView::verbatim(ListKind::Tools, &Arc::new(vec![page.into()]));
+        check(&view, &NAMES, 0, Some((expected, false)));
+        check(&view, &NAMES, 1, None);
     }
 }
 
