@@ -54,6 +54,11 @@ fn a_program_that_a_package_manager_fetched_is_copied_and_the_copy_is_named() {
         assert_eq!(station.command_of("time"), copy.to_str().unwrap());
         assert_eq!(fs::metadata(&copy).unwrap().len(), fs::metadata(binary()).unwrap().len());
         run(&station, &copy, &["--version"]).exits(0);
+        // The launcher that a package manager puts first in `PATH` is not another program.
+        station.program("holdpoint", "#!/bin/sh\n");
+        let report = run(&station, &fetched, &["doctor", "--json"]).exits(0).json();
+        let codes = report["findings"].as_array().unwrap().iter().map(|one| &one["code"]);
+        assert_eq!(codes.filter(|code| *code == "program_found").count(), 1, "{report:#}");
         let left = fs::read_dir(copy.parent().unwrap()).unwrap().count();
         assert_eq!(left, 1, "nothing else is left there");
         // The way back is that of any other entry.

@@ -3,6 +3,7 @@
 use super::Finding;
 use super::codes::Code;
 use crate::gate_program::{find_in, is_this_program};
+use crate::settled_program::is_in_package_folder;
 use gate::shell;
 use std::path::Path;
 
@@ -15,6 +16,11 @@ pub(super) fn look() -> Vec<Finding> {
     let first = format!("export PATH=\"{folder}:$PATH\"");
     let on_path = std::env::var_os("PATH").and_then(|path| find_in(crate::hosting::PROGRAM, &path));
     findings.push(match on_path {
+        // `npx` and `uvx` put their own folders first in `PATH`, for this one run.
+        _ if is_in_package_folder(&program) => {
+            let sentence = format!("holdpoint {version}, fetched by a package manager: `{shown}`");
+            Finding::new(Code::ProgramFound, sentence)
+        }
         Some(found) if is_this_program(&found) => {
             Finding::new(Code::ProgramFound, format!("holdpoint {version} at `{shown}`"))
         }
