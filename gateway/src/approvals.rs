@@ -312,7 +312,11 @@ impl Approvals {
                         let signed = taken
                             .decided
                             .unwrap_or_else(|| store::Signed { by: String::new(), at });
-                        let taken = Some(TakenApproval { id, at });
+                        let taken = taken.taken_at.map(|at| TakenApproval {
+                            id,
+                            server: call.server.to_string(),
+                            at,
+                        });
                         let grant = ApprovalGrant { by: signed.by, at: signed.at, step_up, taken };
                         Some(ApprovalAnswer::Granted(grant))
                     }
@@ -501,12 +505,17 @@ impl ApprovalDesk for Approvals {
     fn use_up(&self, taken: &TakenApproval) -> ApprovalUse {
         trip("approval", b"recorded");
         let spent = match taken.id.parse() {
-            Ok(id) => lock(&self.store).use_approval(&id, taken.at),
+            Ok(id) => lock(&self.store).use_approval(&id, taken.at, now()),
             Err(_) => Ok(Spent::NotHeld),
         };
         trip("approval", b"used");
         match spent {
             Ok(Spent::Spent) => ApprovalUse::Used,
+            Ok(Spent::Doubted) => {
+                let data = json!({"approval_id": taken.id});
+                self.recorder.event(&taken.server, "approval.doubted", None, &data);
+                ApprovalUse::Lost
+            }
             Ok(Spent::NotHeld) | Err(_) => ApprovalUse::Lost,
         }
     }

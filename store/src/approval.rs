@@ -129,8 +129,10 @@ pub enum Taken {
 pub enum Spent {
     /// It may: the approval is used up.
     Spent,
-    /// It may not: the approval was taken again, was used, has expired or is in doubt.
+    /// It may not: the approval was taken again, was used or has expired.
     NotHeld,
+    /// It may not, for the reason of [`Taken::Doubted`].
+    Doubted,
 }
 
 /// Approvals of calls, shared by all processes.
@@ -169,8 +171,13 @@ pub trait ApprovalStore {
         at: Timestamp,
     ) -> Result<Taken, StoreError>;
 
-    /// Uses up an approval that was taken at this moment. Of all who ever took it one can.
-    fn use_approval(&mut self, id: &ApprovalId, taken_at: Timestamp) -> Result<Spent, StoreError>;
+    /// Uses up an approval that was taken at this moment, if it has not expired. Of all who ever took it one can.
+    fn use_approval(
+        &mut self,
+        id: &ApprovalId,
+        taken_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Spent, StoreError>;
 
     /// How often it changed which calls are granted, which only grows. This handle remembers the highest number that it
     /// has seen: in a database with a lower one, which was put back, no grant counts.

@@ -112,6 +112,9 @@ impl Step {
     }
 }
 
+/// The codes that JSON-RPC keeps for itself and for the protocols on top of it.
+const PROTOCOL_CODES: std::ops::RangeInclusive<i64> = -32_768..=-32_000;
+
 impl From<CauseKind> for Cause {
     fn from(kind: CauseKind) -> Cause {
         Cause { kind, step: None, number: None }
@@ -167,7 +170,9 @@ impl Cause {
             }
             ObserveError::Refused { method, code, .. } => {
                 let step = Step::of_method(method);
-                Cause { step, ..CauseKind::AnsweredError.into() }.with(*code)
+                let cause = Cause { step, ..CauseKind::AnsweredError.into() };
+                // Codes of the protocol only: a server could write any other number into the log.
+                if PROTOCOL_CODES.contains(code) { cause.with(*code) } else { cause }
             }
             ObserveError::UnreadableHandshake { method, .. } => {
                 Cause { step: Step::of_method(method), ..CauseKind::NotReadable.into() }

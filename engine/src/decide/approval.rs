@@ -69,6 +69,7 @@ pub struct ApprovalGrant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenApproval {
     pub id: String,
+    pub server: String,
     pub at: Timestamp,
 }
 

@@ -23,7 +23,7 @@ struct Desk {
 impl ApprovalDesk for Desk {
     fn ask(&self, _: &ApprovalRequest<'_>) -> ApprovalAnswer {
         let at = Timestamp(7);
-        let taken = Some(TakenApproval { id: "a1".to_owned(), at });
+        let taken = Some(TakenApproval { id: "a1".to_owned(), server: "s1".to_owned(), at });
         let by = "bob".to_owned();
         ApprovalAnswer::Granted(ApprovalGrant { by, at, step_up: StepUp::None, taken })
     }

@@ -62,7 +62,7 @@ pub(super) enum SignInRefusal {
     RefreshReused,
     #[error("the sign-in has ended")]
     Ended,
-    #[error("a page of another site shows this one in a frame")]
+    #[error("another page shows this one in a frame")]
     Framed,
     #[error("this form was not shown to this browser, or a while ago")]
     Csrf,

@@ -70,20 +70,21 @@ impl<B: Backend> ApprovalStore for B {
         at: Timestamp,
     ) -> Result<Taken, StoreError> {
         let seen = self.grants_seen().get();
-        let taken = self.write(|rows, keys| take(rows, keys, id, call, seen, at))?;
-        if let Taken::Taken(_) = taken {
-            // It is one more at least, without asking again.
-            self.grants_seen().set(self.grants_seen().get().max(seen.saturating_add(1)));
-        }
+        let (taken, count) = self.write(|rows, keys| take(rows, keys, id, call, seen, at))?;
+        self.grants_seen().set(self.grants_seen().get().max(count));
         Ok(taken)
     }
 
-    fn use_approval(&mut self, id: &ApprovalId, taken_at: Timestamp) -> Result<Spent, StoreError> {
+    fn use_approval(
+        &mut self,
+        id: &ApprovalId,
+        taken_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Spent, StoreError> {
         let seen = self.grants_seen().get();
-        let spent = self.write(|rows, keys| use_up(rows, keys, id, taken_at, seen))?;
-        if let Spent::Spent = spent {
-            self.grants_seen().set(self.grants_seen().get().max(seen.saturating_add(1)));
-        }
+        let (spent, count) =
+            self.write(|rows, keys| use_up(rows, keys, id, taken_at, seen, now))?;
+        self.grants_seen().set(self.grants_seen().get().max(count));
         Ok(spent)
     }
 
@@ -117,7 +118,7 @@ impl<B: Backend> ApprovalStore for B {
                 Ok(expired)
             };
             match rows.any(grants, &[now.0.into()])? {
-                true => grant_seal::change(rows, keys, seen, expire),
+                true => Ok(grant_seal::change(rows, keys, seen, expire)?.done),
                 false => expire(),
             }
         })
@@ -205,10 +206,13 @@ fn decide(
         )
     };
     match state {
-        ApprovalState::Granted => grant_seal::change(rows, keys, seen, || {
-            write()?;
-            authenticate(rows, keys, id)
-        })?,
+        ApprovalState::Granted => {
+            grant_seal::change(rows, keys, seen, || {
+                write()?;
+                authenticate(rows, keys, id)
+            })?
+            .done
+        }
         _ => write()?,
     };
     let detail = format!("{} of {}", approval.call.principal, approval.call.server);
@@ -244,6 +248,7 @@ fn is_authentic(rows: &dyn Transaction, keys: &Keys, id: &ApprovalId) -> Result<
     Ok(fed(rows, &key, id)?.matches(0, &found.unwrap_or_default()))
 }
 
+/// Whether the call may go on, and how often it changed by now which calls are granted, as far as is known.
 fn take(
     rows: &dyn Transaction,
     keys: &Keys,
@@ -251,35 +256,43 @@ fn take(
     call: &CallBinding,
     seen: i64,
     at: Timestamp,
-) -> Result<Taken, StoreError> {
-    let Some(mut approval) = one(rows, id)? else { return Ok(Taken::Unknown) };
+) -> Result<(Taken, i64), StoreError> {
+    let Some(mut approval) = one(rows, id)? else { return Ok((Taken::Unknown, seen)) };
     if approval.call != *call {
-        return Ok(Taken::OtherCall);
+        return Ok((Taken::OtherCall, seen));
     }
     let state = state_at(&approval, at);
     if state != ApprovalState::Granted {
-        return Ok(Taken::Not(state));
-    }
-    let kept_until = |taken: Timestamp| taken.0.saturating_add(KEPT_FOR_TAKER_MILLISECONDS);
-    if approval.taken_at.is_some_and(|taken| at.0 < kept_until(taken)) {
-        return Ok(Taken::Not(ApprovalState::Granted));
+        return Ok((Taken::Not(state), seen));
     }
     if !is_authentic(rows, keys, id)? {
         return Err(GARBLED);
     }
+    if approval.taken_at.is_some_and(|taken| is_kept(taken, at)) {
+        return Ok((Taken::Not(ApprovalState::Granted), seen));
+    }
+    // Later than the moment at which it was taken before, also if that was by a clock that is ahead.
+    let next = |taken: Timestamp| Timestamp(taken.0.saturating_add(1));
+    let moment = approval.taken_at.map_or(at, |taken| at.max(next(taken)));
     // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself: a grant that was
     // in doubt is none any more then. Each moment at which it is taken is later than the one before, so the moment says
     // which taker has it.
     let sql = "UPDATE call_approvals SET used_at = $2 WHERE id = $1 AND state = 'granted'";
-    let change = || match rows.execute(sql, &[id.as_str().into(), at.0.into()])? {
+    let change = || match rows.execute(sql, &[id.as_str().into(), moment.0.into()])? {
         1 => authenticate(rows, keys, id),
         none => Ok(none),
     };
-    if grant_seal::change(rows, keys, seen, change)? != 1 {
-        return Ok(Taken::Doubted);
+    let changed = grant_seal::change(rows, keys, seen, change)?;
+    if changed.done != 1 {
+        return Ok((Taken::Doubted, changed.count));
     }
-    approval.taken_at = Some(at);
-    Ok(Taken::Taken(Box::new(approval)))
+    approval.taken_at = Some(moment);
+    Ok((Taken::Taken(Box::new(approval)), changed.count))
+}
+
+/// Whether an approval is kept for the call that took it. A moment that is further ahead than that is of a clock that is wrong.
+fn is_kept(taken: Timestamp, now: Timestamp) -> bool {
+    now.0.abs_diff(taken.0) < KEPT_FOR_TAKER_MILLISECONDS.unsigned_abs()
 }
 
 fn use_up(
@@ -288,14 +301,18 @@ fn use_up(
     id: &ApprovalId,
     taken_at: Timestamp,
     seen: i64,
-) -> Result<Spent, StoreError> {
+    now: Timestamp,
+) -> Result<(Spent, i64), StoreError> {
     let sql = "UPDATE call_approvals SET state = 'used'
-               WHERE id = $1 AND state = 'granted' AND used_at = $2";
-    let change = || rows.execute(sql, &[id.as_str().into(), taken_at.0.into()]);
-    match grant_seal::change(rows, keys, seen, change)? {
-        1 => Ok(Spent::Spent),
-        _ => Ok(Spent::NotHeld),
-    }
+               WHERE id = $1 AND state = 'granted' AND used_at = $2 AND expires_at > $3";
+    let parameters = [id.as_str().into(), taken_at.0.into(), now.0.into()];
+    let changed = grant_seal::change(rows, keys, seen, || rows.execute(sql, &parameters))?;
+    let spent = match (changed.was_sound, changed.done) {
+        (true, 1) => Spent::Spent,
+        (true, _) => Spent::NotHeld,
+        (false, _) => Spent::Doubted,
+    };
+    Ok((spent, changed.count))
 }
 
 fn from_row(row: &dyn Row) -> Option<CallApproval> {

@@ -19,13 +19,22 @@ pub(super) fn count(rows: &dyn Transaction) -> Result<i64, StoreError> {
     Ok(found(rows)?.map_or(0, |(count, _)| count))
 }
 
+/// A change of which calls are granted.
+pub(super) struct Changed<T> {
+    pub(super) done: T,
+    /// How often it changed by now.
+    pub(super) count: i64,
+    /// Whether the seal held before. Where it did not, no grant of that time is left.
+    pub(super) was_sound: bool,
+}
+
 /// Changes which calls are granted. `seen` is the highest count that is known.
 pub(super) fn change<T>(
     rows: &dyn Transaction,
     keys: &Keys,
     seen: i64,
     doing: impl FnOnce() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+) -> Result<Changed<T>, StoreError> {
     let key = key_for(rows, keys, false)?;
     let before = found(rows)?;
     let is_sound = match &before {
@@ -45,7 +54,7 @@ pub(super) fn change<T>(
          ON CONFLICT (name) DO UPDATE SET seal_count = $1, seal = $2",
         &[count.into(), seal.as_slice().into()],
     )?;
-    Ok(done)
+    Ok(Changed { done, count, was_sound: is_sound })
 }
 
 fn found(rows: &dyn Transaction) -> Result<Option<(i64, Vec<u8>)>, StoreError> {

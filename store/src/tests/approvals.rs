@@ -52,10 +52,10 @@ fn a_parked_call_is_granted_by_another_and_used_once(kind: Kind) {
     assert_eq!(bench.store().approval(&approval("a1")).unwrap().as_ref(), Some(&*taken));
     let again = store.take_approval(&approval("a1"), &call(), at(3)).unwrap();
     assert_eq!(again, Taken::Not(ApprovalState::Granted), "it is kept for its taker");
-    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::Spent);
+    assert_eq!(store.use_approval(&approval("a1"), at(2), at(2)).unwrap(), Spent::Spent);
     let again = store.take_approval(&approval("a1"), &call(), at(4)).unwrap();
     assert_eq!(again, Taken::Not(ApprovalState::Used));
-    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&approval("a1"), at(2), at(2)).unwrap(), Spent::NotHeld);
     let events = store.events().unwrap();
     assert_eq!(events.len(), 1);
     assert_eq!((events[0].action.as_str(), events[0].by.as_str()), ("approval.grant", "bob"));
@@ -78,10 +78,10 @@ fn a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once(kind: Kind) {
     };
     assert_eq!((taken.decided.unwrap().by.as_str(), taken.mfa), ("bob", true));
     // The first taker was slow and not killed: it has lost the grant.
-    assert_eq!(killed.use_approval(&id, at(2)).unwrap(), Spent::NotHeld);
-    assert_eq!(store.use_approval(&id, late).unwrap(), Spent::Spent);
+    assert_eq!(killed.use_approval(&id, at(2), at(2)).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&id, late, late).unwrap(), Spent::Spent);
     for (store, moment) in [(&mut killed, at(2)), (&mut store, late)] {
-        assert_eq!(store.use_approval(&id, moment).unwrap(), Spent::NotHeld);
+        assert_eq!(store.use_approval(&id, moment, moment).unwrap(), Spent::NotHeld);
         let later = at(2 * KEPT_FOR_TAKER_MILLISECONDS + 2);
         let again = store.take_approval(&id, &call(), later).unwrap();
         assert_eq!(again, Taken::Not(ApprovalState::Used));
@@ -100,7 +100,55 @@ fn a_grant_that_its_taker_did_not_use_expires(kind: Kind) {
     let taken = store.take_approval(&approval("a1"), &call(), late).unwrap();
     assert_eq!(taken, Taken::Not(ApprovalState::Expired));
     assert_eq!(store.expire_approvals(at(100)).unwrap(), 1);
-    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&approval("a1"), at(2), at(2)).unwrap(), Spent::NotHeld);
+}
+
+/// A process that stood still between taking a grant and using it up: nobody has marked it as expired meanwhile.
+fn a_grant_that_has_expired_since_it_was_taken_is_not_used(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (id, mut store) = (approval("a1"), granted(&bench));
+    assert!(matches!(store.take_approval(&id, &call(), at(2)).unwrap(), Taken::Taken(_)));
+    let expires_at = store.approval(&id).unwrap().unwrap().expires_at;
+    assert_eq!(store.use_approval(&id, at(2), expires_at).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&id, at(2), at(3)).unwrap(), Spent::Spent);
+}
+
+/// The taker's clock was ahead of the others by more than a grant is kept for a taker.
+fn a_grant_that_was_taken_by_a_clock_ahead_is_taken_again(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (id, mut ahead) = (approval("c1"), bench.store());
+    ahead.park_call(&id, &call(), NOON, at(9 * KEPT_FOR_TAKER_MILLISECONDS)).unwrap();
+    ahead.decide_call(&id, ApprovalDecision::Grant { mfa: false }, BOB).unwrap();
+    let later = at(2 * KEPT_FOR_TAKER_MILLISECONDS);
+    assert!(matches!(ahead.take_approval(&id, &call(), later).unwrap(), Taken::Taken(_)));
+    let mut store = bench.store();
+    let Taken::Taken(taken) = store.take_approval(&id, &call(), at(3)).unwrap() else {
+        panic!("not taken")
+    };
+    let moment = taken.taken_at.unwrap();
+    assert!(moment > later, "each taker has a moment of its own");
+    assert_eq!(ahead.use_approval(&id, later, later).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&id, moment, at(4)).unwrap(), Spent::Spent);
+}
+
+/// Someone who can write to the database puts the row and the seal back as they were before the grant was used.
+fn a_process_that_used_a_grant_does_not_take_it_again_from_an_older_database(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (id, mut store) = (approval("a1"), granted(&bench));
+    // Other processes change which calls are granted, so that this one has seen fewer changes than there were.
+    let mut other = bench.store();
+    for name in ["o1", "o2", "o3"] {
+        other.park_call(&approval(name), &call(), NOON, at(50)).unwrap();
+        other.decide_call(&approval(name), ApprovalDecision::Grant { mfa: false }, BOB).unwrap();
+    }
+    assert!(matches!(store.take_approval(&id, &call(), at(2)).unwrap(), Taken::Taken(_)));
+    bench.edit("CREATE TABLE kept AS SELECT * FROM call_approvals");
+    bench.edit("CREATE TABLE kept_seal AS SELECT * FROM switch_seal");
+    assert_eq!(store.use_approval(&id, at(2), at(2)).unwrap(), Spent::Spent);
+    bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept");
+    bench.edit("DELETE FROM switch_seal; INSERT INTO switch_seal SELECT * FROM kept_seal");
+    assert_eq!(store.use_approval(&id, at(2), at(2)).unwrap(), Spent::Doubted);
+    assert_eq!(state(&*store), ApprovalState::Expired);
 }
 
 /// Someone who can write to the database makes a grant look as if it had not been taken, or not been used.
@@ -114,14 +162,13 @@ fn a_grant_that_is_put_back_while_it_is_taken_is_used_once(kind: Kind) {
     bench.edit(put_back);
     let mut other = bench.store();
     assert!(matches!(other.take_approval(&id, &call(), at(3)).unwrap(), Taken::Taken(_)));
-    assert_eq!(store.use_approval(&id, at(2)).unwrap(), Spent::NotHeld);
+    assert_eq!(store.use_approval(&id, at(2), at(2)).unwrap(), Spent::NotHeld);
     bench.edit("CREATE TABLE kept_taken AS SELECT * FROM call_approvals");
-    assert_eq!(other.use_approval(&id, at(3)).unwrap(), Spent::Spent);
+    assert_eq!(other.use_approval(&id, at(3), at(3)).unwrap(), Spent::Spent);
     // Taken, as its taker left it: of the row and its authentication nothing is missing.
     bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept_taken");
-    for store in [&mut store, &mut other] {
-        assert_eq!(store.use_approval(&id, at(3)).unwrap(), Spent::NotHeld);
-    }
+    assert_eq!(store.use_approval(&id, at(3), at(3)).unwrap(), Spent::Doubted);
+    assert_eq!(other.use_approval(&id, at(3), at(3)).unwrap(), Spent::NotHeld);
     assert_eq!(state(&*store), ApprovalState::Expired);
     // A moment that was moved back, so that it could be taken again at once.
     bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept_taken");
@@ -233,7 +280,7 @@ fn of_many_takers_at_once_one_gets_it(kind: Kind) {
         let spent: usize = std::thread::scope(|scope| {
             let (bench, id) = (&bench, &id);
             let spend = move || {
-                let spent = bench.store().use_approval(id, at(2)).unwrap();
+                let spent = bench.store().use_approval(id, at(2), at(2)).unwrap();
                 usize::from(spent == Spent::Spent)
             };
             let takers: Vec<_> = (0..6).map(|_| scope.spawn(spend)).collect();
@@ -313,7 +360,7 @@ fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
     bench.edit("CREATE TABLE kept_seal AS SELECT * FROM switch_seal");
     let take = |store: &mut dyn Store| store.take_approval(&approval("a1"), &call(), at(2));
     assert!(matches!(take(&mut *store).unwrap(), Taken::Taken(_)));
-    assert_eq!(store.use_approval(&approval("a1"), at(2)).unwrap(), Spent::Spent);
+    assert_eq!(store.use_approval(&approval("a1"), at(2), at(2)).unwrap(), Spent::Spent);
     let put_back = "DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept";
     bench.edit(put_back);
     assert_eq!(state(&*store), ApprovalState::Granted);
@@ -351,7 +398,11 @@ fn grants_that_expire_or_are_used_leave_the_others_sound(kind: Kind) {
     for (store, name) in [(&mut other, "b3"), (&mut one, "b2")] {
         let taken = store.take_approval(&approval(name), &call(), at(61)).unwrap();
         assert!(matches!(taken, Taken::Taken(_)), "{name}: {taken:?}");
-        assert_eq!(store.use_approval(&approval(name), at(61)).unwrap(), Spent::Spent, "{name}");
+        assert_eq!(
+            store.use_approval(&approval(name), at(61), at(61)).unwrap(),
+            Spent::Spent,
+            "{name}"
+        );
     }
     let before = one.grant_count().unwrap();
     one.park_call(&approval("b4"), &call(), at(61), at(70)).unwrap();
@@ -362,6 +413,9 @@ fn grants_that_expire_or_are_used_leave_the_others_sound(kind: Kind) {
 on_both![
     a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once,
     a_grant_that_its_taker_did_not_use_expires,
+    a_grant_that_has_expired_since_it_was_taken_is_not_used,
+    a_grant_that_was_taken_by_a_clock_ahead_is_taken_again,
+    a_process_that_used_a_grant_does_not_take_it_again_from_an_older_database,
     a_grant_that_is_put_back_while_it_is_taken_is_used_once,
     a_used_grant_that_is_put_back_does_not_count,
     grants_that_expire_or_are_used_leave_the_others_sound,

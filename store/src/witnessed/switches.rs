@@ -207,8 +207,13 @@ impl ApprovalStore for Witnessed {
         self.store.take_approval(id, call, at)
     }
 
-    fn use_approval(&mut self, id: &ApprovalId, taken_at: Timestamp) -> Result<Spent, StoreError> {
-        self.store.use_approval(id, taken_at)
+    fn use_approval(
+        &mut self,
+        id: &ApprovalId,
+        taken_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Spent, StoreError> {
+        self.store.use_approval(id, taken_at, now)
     }
 
     fn grant_count(&self) -> Result<i64, StoreError> {

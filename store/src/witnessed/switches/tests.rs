@@ -83,7 +83,7 @@ fn approvals_and_counters_are_handed_on(kind: Kind) {
         )
         .unwrap();
     assert!(matches!(store.take_approval(&approval, &call, NOON).unwrap(), Taken::Taken(_)));
-    assert_eq!(store.use_approval(&approval, NOON).unwrap(), Spent::Spent);
+    assert_eq!(store.use_approval(&approval, NOON, NOON).unwrap(), Spent::Spent);
     assert!(store.approval(&approval).unwrap().is_some());
     assert_eq!(store.expire_approvals(end).unwrap(), 0);
     let count = Count { day: Day(3), server: id("mail"), name: "calls".to_owned(), value: 4 };
