@@ -325,6 +325,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_chooses_no_number_of_the_log() {
+        for (code, kept) in [(-32_601, Some(-32_601)), (4_930_123_456_789, None), (0, None)] {
+            let message = Default::default();
+            let refused = ObserveError::Refused { method: "tools/list", code, message };
+            assert_eq!(Cause::of_listing(&refused).number, kept, "{code}");
+        }
+    }
+
+    #[test]
     fn other_words_are_not_read() {
         for text in [
             r#"{"kind":"because the server said so"}"#,
