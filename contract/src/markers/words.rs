@@ -90,7 +90,7 @@ impl Matcher {
         self.has_completed
     }
 
-    /// Begins a string: each rule is reported once in it, however often and in whatever folding it is found.
+    /// Begins a string: each rule is reported once in it, however often it is found, as written or folded.
     pub(super) fn begin(&mut self, place: Place) {
         self.place = place;
         if self.has_reported {
@@ -100,7 +100,7 @@ impl Matcher {
     }
 
     /// Whether a text is one plain word that is no phrase by itself, as most names and values of a schema are. Nothing is
-    /// found in it, in whatever folding.
+    /// found in it, as written or folded.
     #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn is_plain_word(&self, text: &str) -> bool {
         let bytes = text.as_bytes();

@@ -103,7 +103,7 @@ fn a_grant_that_its_taker_did_not_use_expires(kind: Kind) {
     assert_eq!(store.use_approval(&approval("a1"), at(2), at(2)).unwrap(), Spent::NotHeld);
 }
 
-/// A process that stood still between taking a grant and using it up: nobody has marked it as expired meanwhile.
+/// A process is paused between taking a grant and using it up, and no other process marks the grant as expired.
 fn a_grant_that_has_expired_since_it_was_taken_is_not_used(kind: Kind) {
     let bench = Bench::new(kind);
     let (id, mut store) = (approval("a1"), granted(&bench));

@@ -605,10 +605,10 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
     assert_eq!(injected.status, 403, "{}", injected.body);
     assert_eq!(accounts.scene.refused(&eve), ["sign_in_other_person"]);
     let asked = begin(&mut ada).await;
-    let mut nobody = Browser::default();
-    let unknown = nobody.get(stage, &accounts.back(&asked, "x", &[])).await;
+    let mut other_browser = Browser::default();
+    let unknown = other_browser.get(stage, &accounts.back(&asked, "x", &[])).await;
     assert_eq!(unknown.status, 400, "{}", unknown.body);
-    assert_eq!(accounts.scene.refused(&nobody), ["oauth_state"]);
+    assert_eq!(accounts.scene.refused(&other_browser), ["oauth_state"]);
     // Mix-up, a state of no sign-in, two answers in one, and a refusal.
     for (changed, reason) in [
         (("iss", "https://evil.example"), "oauth_issuer"),
