@@ -1,9 +1,10 @@
-//! The closed lists of kinds and classes (`docs/what-is-compared.md`): what can be said of a change, and how much it weighs.
+//! The closed lists of change kinds and classes (`docs/what-is-compared.md`): what a finding can
+//! report, and how serious it is.
 
 use crate::detail::Detail;
 use std::fmt;
 
-/// How much a change weighs. Postures decide by class (the table is in `gate`).
+/// How serious a change is. Postures decide by class (the table is in `gate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangeClass {
     Metadata,
@@ -41,7 +42,7 @@ impl ChangeClass {
         }
     }
 
-    /// The one place where a change is called relevant to safety.
+    /// The only definition of which changes are relevant to safety.
     pub const fn is_safety_relevant(self) -> bool {
         match self {
             ChangeClass::Metadata | ChangeClass::Widening | ChangeClass::Additive => false,
@@ -68,7 +69,7 @@ impl serde::Serialize for ChangeClass {
 
 macro_rules! change_kinds {
     ($($kind:ident = $name:literal, $class:ident;)*) => {
-        /// What changed. Names are on the wire and never change.
+        /// What changed. The names are part of the wire format and never change.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum ChangeKind {
             $($kind,)*
@@ -83,7 +84,8 @@ macro_rules! change_kinds {
                 }
             }
 
-            /// The class of the kind; `identity-changed` can be found in a weaker one, see [`Finding::class`].
+            /// The class of this kind. A single `identity-changed` finding may have a weaker class:
+            /// see [`Finding::class`].
             pub const fn class(self) -> ChangeClass {
                 match self {
                     $(ChangeKind::$kind => ChangeClass::$class,)*
@@ -109,7 +111,8 @@ change_kinds! {
     ToolAdded = "tool-added", Additive;
     DescriptionOnly = "description-only", Text;
     DeepSchemaUndiffable = "deep-schema-undiffable", FailSafe;
-    // The extensions, each a name for what would otherwise be an unexplained `deep-schema-undiffable`.
+    // Extensions. Each one names a change that would otherwise be reported as
+    // `deep-schema-undiffable`.
     EnumValuesAdded = "enum-values-added", Widening;
     TypeWidened = "type-widened", Widening;
     ConstraintWidened = "constraint-widened", Widening;
@@ -158,10 +161,11 @@ impl serde::Serialize for ChangeKind {
     }
 }
 
-/// What a behavioral change means for calls that were made before it.
+/// What a behavioral change means for callers that rely on the approved definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Meaning {
-    /// A hint changed, and the values that MCP gives to absent hints make it what it was.
+    /// A hint changed, but its effective value did not, once MCP's defaults for absent hints are
+    /// applied.
     EffectiveSame,
     /// The old output schema allows every result that the new one allows.
     ResultsWithin,
@@ -187,7 +191,7 @@ impl Meaning {
         }
     }
 
-    /// Whether everything that the approved definition promises still holds.
+    /// Whether every promise of the approved definition still holds.
     pub const fn keeps_promises(self) -> bool {
         match self {
             Meaning::EffectiveSame | Meaning::ResultsWithin => true,
@@ -199,12 +203,15 @@ impl Meaning {
 /// One change: what, where, and bounded excerpts of before and after.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// A JSON Pointer into the entry: into the new one, or into the old one for what is gone.
+    /// A JSON Pointer into the new entry, or into the old entry if the finding is about something
+    /// removed.
     pub path: String,
     pub kind: ChangeKind,
-    /// The kind's class, but for `identity-changed`, which weighs less where only the self-reported name moved.
+    /// The kind's class, except that `identity-changed` is weaker if only the self-reported name
+    /// changed.
     pub class: ChangeClass,
-    /// Set for `annotation-flip-to-destructive` and `output-schema-changed` where the comparison knows it.
+    /// Set for `annotation-flip-to-destructive` and `output-schema-changed` if the comparison could
+    /// tell.
     pub meaning: Option<Meaning>,
     pub before: Option<String>,
     pub after: Option<String>,
@@ -229,7 +236,7 @@ impl Finding {
         }
     }
 
-    /// Whether before and after are whole, and not cut.
+    /// Whether neither `before` nor `after` was truncated.
     pub fn is_whole(&self) -> bool {
         let is_cut = |text: &String| text.chars().count() > EXCERPT_CHARACTERS;
         !self.before.iter().chain(&self.after).any(is_cut)
@@ -239,16 +246,16 @@ impl Finding {
         Finding { meaning, ..self }
     }
 
-    /// Whether everything that the approved definition promises still holds.
+    /// Whether every promise of the approved definition still holds.
     pub fn keeps_promises(&self) -> bool {
         self.meaning.is_some_and(Meaning::keeps_promises)
     }
 }
 
-/// The most characters of a before or an after that a finding carries.
+/// The longest `before` or `after` that a finding carries.
 pub const EXCERPT_CHARACTERS: usize = 240;
 
-/// A text, cut where it is long.
+/// Truncates a long text.
 pub fn excerpt(text: &str) -> String {
     match text.char_indices().nth(EXCERPT_CHARACTERS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or("")),

@@ -1,13 +1,14 @@
-//! What a client says that it can do. Servers may offer other tools by it, so who looks at a server in a client's place
-//! has to say the same. Nothing else of a client is in it.
+//! The capabilities that a client declares. A server may offer different tools depending on them,
+//! so listing a server on a client's behalf must send the same ones. This module keeps nothing else
+//! about a client.
 
 use crate::canonical::{Position, canonical_text};
 use crate::json::{Document, Node, ReadError};
 use std::fmt;
 
-/// The largest capabilities that are remembered, as they came and in canonical form.
+/// The largest capabilities that are stored, measured both as received and in canonical form.
 pub const MAX_CAPABILITIES_BYTES: usize = 16 * 1024;
-/// How deeply they may be nested, the object itself counted.
+/// The deepest nesting allowed, counting the object itself.
 pub const MAX_CAPABILITIES_DEPTH: usize = 32;
 
 /// A client's `capabilities`: one JSON object in canonical form, on one line.
@@ -15,7 +16,7 @@ pub const MAX_CAPABILITIES_DEPTH: usize = 32;
 #[serde(try_from = "String", into = "String")]
 pub struct ClientCapabilities(String);
 
-/// Why capabilities are not remembered.
+/// Why a client's capabilities are not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilitiesError {
     #[error("larger than {MAX_CAPABILITIES_BYTES} bytes")]
@@ -29,7 +30,7 @@ pub enum CapabilitiesError {
 }
 
 impl ClientCapabilities {
-    /// Reads them from what a client sent.
+    /// Reads the capabilities from the bytes that a client sent.
     pub fn read(bytes: &[u8]) -> Result<ClientCapabilities, CapabilitiesError> {
         if bytes.len() > MAX_CAPABILITIES_BYTES {
             return Err(CapabilitiesError::TooLarge);
@@ -42,7 +43,8 @@ impl ClientCapabilities {
         if !is_within(root, MAX_CAPABILITIES_DEPTH) {
             return Err(CapabilitiesError::TooDeep);
         }
-        // Numbers may be longer in canonical form, and what is remembered has to be read again.
+        // Numbers may be longer in canonical form, and the stored text must itself be readable
+        // again.
         let text = canonical_text(root, Position::Plain);
         if text.len() > MAX_CAPABILITIES_BYTES {
             return Err(CapabilitiesError::TooLarge);
@@ -50,12 +52,12 @@ impl ClientCapabilities {
         Ok(ClientCapabilities(text))
     }
 
-    /// Canonical JSON.
+    /// The capabilities as canonical JSON.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the client says that it can do this.
+    /// Whether the client declares this capability.
     pub fn declares(&self, name: &str) -> bool {
         let document = Document::parse(&self.0);
         document.is_ok_and(|document| document.root().get(name).is_some_and(|said| !said.is_null()))
@@ -63,7 +65,7 @@ impl ClientCapabilities {
 }
 
 impl Default for ClientCapabilities {
-    /// Those of a client that can do nothing.
+    /// The capabilities of a client that declares none.
     fn default() -> Self {
         ClientCapabilities("{}".to_owned())
     }
@@ -89,7 +91,7 @@ impl From<ClientCapabilities> for String {
     }
 }
 
-/// The parser bounds the recursion.
+/// Recursion depth is bounded by the parser.
 fn is_within(node: Node<'_>, levels: usize) -> bool {
     if !node.is_object() && !node.is_array() {
         return true;

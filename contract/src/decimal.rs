@@ -1,4 +1,4 @@
-//! Numbers by their exact decimal value, never through a double that would lose digits.
+//! Numbers as exact decimals. They never pass through a double, which would lose digits.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// The value of a JSON number's spelling. The reader has checked the spelling; anything else counts as zero.
+    /// Parses the spelling of a JSON number. The JSON reader has already validated it; any other
+    /// text counts as zero.
     pub fn parse(spelling: &str) -> Decimal {
         let (negative, unsigned) = match spelling.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -44,12 +45,12 @@ impl Decimal {
         self.negative
     }
 
-    /// Whether it has no fraction.
+    /// Whether the number has no fraction.
     pub fn is_integer(&self) -> bool {
         self.point >= self.digits.len() as i64
     }
 
-    /// The value as an integer, where it is one and small enough.
+    /// The value as an integer. Returns `None` if it has a fraction or is too large.
     pub fn to_i128(&self) -> Option<i128> {
         if !self.is_integer() || self.point > 38 {
             return None;
@@ -63,7 +64,7 @@ impl Decimal {
         Some(if self.negative { -value } else { value })
     }
 
-    /// The largest integer that is not above it, if that is small enough.
+    /// The largest integer that is not greater than this number. Returns `None` if it is too large.
     pub fn floor(&self) -> Option<i128> {
         if self.is_integer() {
             return self.to_i128();
@@ -75,15 +76,17 @@ impl Decimal {
         Some(if self.negative { -truncated - 1 } else { truncated })
     }
 
-    /// The smallest integer that is not below it, if that is small enough.
+    /// The smallest integer that is not less than this number. Returns `None` if it is too large.
     pub fn ceiling(&self) -> Option<i128> {
         if self.is_integer() { self.to_i128() } else { self.floor()?.checked_add(1) }
     }
 
-    /// Writes the one spelling of this value: laid out as RFC 8785 lays out a double, whatever the number of digits.
+    /// Writes the canonical spelling of this value, in the layout that RFC 8785 uses for doubles
+    /// but with any number of digits.
     ///
-    /// Where the shortest digits of a double are exactly this value, the output is RFC 8785's. Any other value keeps
-    /// all its digits, so two numbers that differ never share a spelling.
+    /// If the shortest digits of a double are exactly this value, the output is the same as RFC
+    /// 8785's. Any other value keeps all its digits, so two different numbers never share a
+    /// spelling.
     pub fn write_canonical(&self, out: &mut Vec<u8>) {
         let count = self.digits.len() as i64;
         if count == 0 {
@@ -125,7 +128,8 @@ impl Decimal {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
-            // No digit string starts with a zero, so the point decides first and the digits compare as text.
+            // No digit string starts with a zero, so compare the point first and then the digits as
+            // text.
             (false, false) => {
                 self.point.cmp(&other.point).then_with(|| self.digits.cmp(&other.digits))
             }

@@ -1,23 +1,26 @@
-//! What exactly changed at one place of a schema, for a sentence that names it. Excerpts may be cut, and cannot tell
-//! whether a keyword speaks of every value or only of one alternative; a detail is exact, and is there only where it does.
+//! The exact change behind a finding, for a sentence that states it. A finding's excerpts may be
+//! truncated and do not say whether a keyword applies to every value or only in one alternative. A
+//! detail is exact, and exists only where the keyword applies to every value.
 
 use crate::change::Finding;
 
-/// The exact change that a finding is about.
+/// The exact change behind a finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     Limit(LimitChange),
     Values(ValueChange),
     Types(TypeChange),
-    /// The keyword that the finding's pointer ends with, of which before and after are the values.
+    /// A changed keyword: the last step of the finding's pointer. `before` and `after` are its
+    /// values.
     Keyword,
-    /// It is about a tool that was not there before, so no call can depend on it.
+    /// The finding is about a new tool, so no existing call can depend on it.
     NewTool,
-    /// What an output schema allows differently, what matters most first; and how much more there is than is listed.
+    /// Changes in what an output schema allows, most important first, and how many more are not
+    /// listed.
     Results(Vec<Finding>, usize),
 }
 
-/// What a limit is of.
+/// What a limit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limited {
     Minimum,
@@ -30,7 +33,8 @@ pub enum Limited {
     MaxProperties,
 }
 
-/// A limit before and after. Where only integers are admitted it is the first integer that is, whatever the keyword.
+/// A limit before and after. If only integers are admitted, this is the first integer admitted,
+/// whichever keyword sets it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LimitChange {
     pub of: Limited,
@@ -40,32 +44,32 @@ pub struct LimitChange {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LimitValue {
-    /// The number in its canonical form, not cut.
+    /// The number in canonical form, never truncated.
     pub number: String,
     pub is_exclusive: bool,
 }
 
-/// The values that `enum` and `const` allow, where either is said.
+/// The values that `enum` and `const` allow, if either is present.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ValueChange {
     pub was_listed: bool,
     pub is_listed: bool,
-    /// Listed before and not now.
+    /// Listed before but not now.
     pub removed: Listed,
-    /// Listed now and not before.
+    /// Listed now but not before.
     pub added: Listed,
 }
 
-/// Some values as canonical JSON, none of them cut.
+/// Some values as canonical JSON, none of them truncated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {
     pub values: Vec<String>,
-    /// How many more there are.
+    /// How many more values there are.
     pub more: usize,
 }
 
 impl Listed {
-    /// The most values that are listed, and the longest one.
+    /// The most values that are listed, and the length of the longest value listed.
     const MOST: usize = 4;
     const LONGEST: usize = 60;
 
@@ -83,7 +87,8 @@ impl Listed {
     }
 }
 
-/// The types of values that are accepted. Both lists in one order; all of them where any type is.
+/// The types of values that are accepted, both lists in the same order. If any type is accepted,
+/// all are listed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TypeChange {
     pub before: Vec<&'static str>,

@@ -1,4 +1,5 @@
-//! What changed between two entries, or two whole surfaces. Pure and deterministic: the same input, the same findings.
+//! Compares two entries, or two whole surfaces. Pure and deterministic: the same input gives the
+//! same findings.
 
 use crate::canonical::{self, Position, bounded_text, canonical_text};
 use crate::change::{ChangeClass, ChangeKind, Finding, Meaning};
@@ -12,41 +13,43 @@ use std::borrow::Cow;
 mod annotations;
 mod extras;
 
-/// An entry that changed, with what is found between before and after.
+/// An entry that changed, with the findings between its two versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryDiff {
     pub id: EntryId,
     pub before: Option<Entry>,
     pub after: Option<Entry>,
     pub findings: Vec<Finding>,
-    /// Of a removed tool: an added one with the same input, which it may have become. A hint, which takes nothing away.
+    /// For a removed tool: an added tool with the same input, which may be its new name. Only a
+    /// hint: the removal still counts.
     pub renamed_to: Option<String>,
 }
 
-/// The work that comparing all entries of a surface may take: two seconds at the very most, whatever a server sends.
-/// Real servers need a hundredth of it. An entry that is compared after it is spent is undiffable, which holds.
+/// The work allowed for comparing all entries of a surface: at most two seconds, whatever a server
+/// sends. Real servers need a hundredth of it. Once it is spent, the remaining entries are
+/// undiffable, and undiffable entries are held.
 #[derive(Debug)]
 pub struct Budget {
     left: u64,
 }
 
 impl Budget {
-    /// A unit is about what it takes to look at one JSON value: 0.2 to 0.4 µs.
+    /// One unit is about the work of visiting one JSON value: 0.2 to 0.4 µs.
     pub const SURFACE: u64 = 1_500_000;
-    /// Reading an entry, bringing it into its canonical form and scanning it costs a unit for so many bytes.
+    /// Reading, canonicalizing and scanning an entry costs one unit for this many bytes.
     const BYTES_PER_UNIT: u64 = 8;
 
-    /// A budget of so many units.
+    /// A budget of this many units.
     pub fn of(units: u64) -> Budget {
         Budget { left: units }
     }
 
-    /// What is left of it.
+    /// The units left.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// As much of the work that is asked for as there is.
+    /// Returns `asked`, or all that is left if that is less.
     pub(crate) fn grant(&self, asked: u64) -> u64 {
         asked.min(self.left)
     }
@@ -59,7 +62,7 @@ impl Budget {
         self.spend(entry.map_or(0, |entry| entry.raw().len() as u64 / Self::BYTES_PER_UNIT));
     }
 
-    /// Spends what working through some values costs. Returns whether there was enough for it.
+    /// Spends the cost of working through some values. Returns whether the budget was sufficient.
     fn affords<'a>(&mut self, nodes: impl Iterator<Item = Node<'a>>) -> bool {
         self.spend(nodes.map(Node::weight).sum());
         self.left > 0
@@ -88,12 +91,12 @@ pub fn diff_surfaces(old: &Surface, new: &Surface) -> Vec<EntryDiff> {
     diffs
 }
 
-/// What changed of one entry; nothing where the hashes are equal.
+/// The changes of one entry. Returns `None` if the hashes are equal.
 pub fn diff_entry(old: Option<&Entry>, new: Option<&Entry>) -> Option<EntryDiff> {
     diff_entry_within(old, new, &mut Budget::default())
 }
 
-/// The same with the work that is left in `budget`.
+/// Like [`diff_entry`], with the work that is left in `budget`.
 pub fn diff_entry_within(
     old: Option<&Entry>,
     new: Option<&Entry>,
@@ -161,16 +164,17 @@ fn findings(
     findings
 }
 
-/// The most findings of one entry: those of its input's comparison, and as many others.
+/// The most findings for one entry: those from comparing its input schema, and twice as many
+/// others.
 const MOST_FINDINGS: usize = 3 * schema::MAX_FINDINGS;
 
-/// The hashes differ and no rule says why: never passed over.
+/// The hashes differ and no rule explains why. This must never be ignored.
 fn unexplained() -> Finding {
     let reason = Some("the entries differ in a way that no rule explains");
     Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason)
 }
 
-/// So much changed at once that this entry was not compared.
+/// Too much changed at once, so this entry was not compared.
 fn too_much() -> Finding {
     let reason = Some("more changed at once than can be compared");
     Finding::new(ChangeKind::DeepSchemaUndiffable, "", None, reason)
@@ -190,7 +194,8 @@ fn tool(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budget) -> Ve
     }
 }
 
-/// A tool that no pin has is compared with an empty contract: what it asks for is part of what is new.
+/// A new tool is compared with an empty contract, so that the parameters it requires are reported
+/// too.
 fn new_tool(new: Node<'_>, budget: &mut Budget) -> Vec<Finding> {
     let mut findings = vec![finding(ChangeKind::ToolAdded, "", None, new.get("name"))];
     if let Some(schema) = new.get("inputSchema") {
@@ -261,14 +266,15 @@ fn input_schema(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budge
     let Ok(empty) = empty.as_ref().map(Document::root) else { return vec![unexplained()] };
     let (old_schema, new_schema) = (old.unwrap_or(empty), new.unwrap_or(empty));
     let findings = schema::compare_within(old_schema, new_schema, "/inputSchema", budget);
-    // They say the same: a change only where there was no schema on one side.
+    // The schemas are equivalent, so the only change is that one side has no schema at all.
     if findings.is_empty() && old.is_some() != new.is_some() {
         return vec![finding(ChangeKind::MetadataChanged, "/inputSchema", old, new)];
     }
     findings
 }
 
-/// What changed of an output schema: its words and metadata one by one, the results that it allows as one change.
+/// Compares output schemas: texts and metadata one by one, and the allowed results as a single
+/// change.
 fn output_schema(
     old: Option<Node<'_>>,
     new: Option<Node<'_>>,
@@ -292,7 +298,7 @@ fn output_schema(
     findings
 }
 
-/// Entries whose members are compared one by one, all with the same weight.
+/// Compares entries member by member, where every member has the same weight.
 fn plain(old: Option<Node<'_>>, new: Option<Node<'_>>, kinds: [ChangeKind; 3]) -> Vec<Finding> {
     let [added, removed, changed] = kinds;
     let (old, new) = match (old, new) {
@@ -335,7 +341,7 @@ fn identity(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
         let path = format!("/{name}");
         let mut found = Finding::new(kind, path, before.as_deref(), after.as_deref());
         if name == "name" {
-            // Self-reported: worth a word, and nothing to decide on.
+            // The name is self-reported: report the change, but never decide on it.
             found.class = ChangeClass::Metadata;
         }
         findings.push(found);
@@ -343,7 +349,8 @@ fn identity(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
     findings
 }
 
-/// The origin's members by which it is another server altogether; all others are details of the same one.
+/// Members of the origin that identify the server. All other members are details of the same
+/// server.
 const ORIGIN_IDENTITY: [&str; 4] = ["kind", "package", "program", "url"];
 
 fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
@@ -351,7 +358,7 @@ fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
         return vec![finding(ChangeKind::OriginDetailChanged, "", old, new)];
     };
     let mut findings = Vec::new();
-    // A launcher in another place that starts the same package is the same server.
+    // The same package started by a launcher at another path is the same server.
     let package = |node: Node<'_>| node.get("package").and_then(Node::as_str).map(String::from);
     let is_same_package = package(old).is_some() && package(old) == package(new);
     for (member, (before, after)) in paired(Some(old), Some(new)) {
@@ -368,8 +375,8 @@ fn origin(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
     findings
 }
 
-/// The members of two objects side by side, in the order of their names. Looking each up by its name would cost hostile
-/// entries the square of their members.
+/// Pairs the members of two objects, in order of name. Looking each name up instead would take
+/// quadratic time on hostile entries.
 fn paired<'a>(old: Option<Node<'a>>, new: Option<Node<'a>>) -> SortedMap<Cow<'a, str>, Pair<'a>> {
     let mut pairs: SortedMap<Cow<'a, str>, Pair<'a>> = SortedMap::new();
     for (name, value) in old.into_iter().flat_map(Node::members) {
@@ -391,10 +398,11 @@ fn is_same(pair: Pair<'_>, position: Position) -> bool {
     }
 }
 
-/// The most bytes of added and of removed tools that are looked through for renames, which are a hint only.
+/// The most bytes of added and removed tools that are searched for renames, which are only a hint.
 const MAX_RENAME_BYTES: usize = 4 * 1024 * 1024;
 
-/// The removed tools that an added tool with equal input (at least one property) probably is, by their ids.
+/// For each removed tool, by id, the added tool that it was probably renamed to: one with an equal
+/// input schema that has at least one property.
 pub fn mark_renames<'a>(
     entries: impl Iterator<Item = (&'a EntryId, Option<&'a Entry>, Option<&'a Entry>)>,
 ) -> SortedMap<EntryId, String> {
@@ -413,7 +421,7 @@ pub fn mark_renames<'a>(
     let mut names: SortedMap<Vec<u8>, &str> = SortedMap::new();
     for entry in added {
         if let Some(input) = input_form(entry) {
-            // The first in the order of ids, where several would fit.
+            // If several tools match, the first by id wins.
             names.get_or_insert_with(input, || entry.key());
         }
     }
@@ -424,7 +432,7 @@ pub fn mark_renames<'a>(
     renamed.collect()
 }
 
-/// The canonical form of a tool's input schema, where that has a property.
+/// The canonical form of a tool's input schema. Returns `None` if the schema has no properties.
 fn input_form(tool: &Entry) -> Option<Vec<u8>> {
     let document = tool.document().ok()?;
     let schema = document.root().get("inputSchema")?;

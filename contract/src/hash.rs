@@ -1,15 +1,15 @@
-//! The hashes: SHA-256, written as lower-case hex, one type for each meaning.
+//! The hashes: SHA-256, written as lower-case hex, with one type per meaning.
 
 use crate::canonical::Sink;
 use crate::json::append;
 use sha2::{Digest, Sha256};
 
-/// Something that is not 64 hexadecimal digits.
+/// Text that is not 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a hash has 64 hexadecimal digits")]
 pub struct BadHash;
 
-/// Makes 32 bytes a type of their own that is written as lower-case hex: `struct $name([u8; 32])`.
+/// Defines a newtype of 32 bytes that is written as lower-case hex: `struct $name([u8; 32])`.
 #[macro_export]
 macro_rules! hex_bytes {
     ($(#[$meta:meta])* $name:ident) => {
@@ -54,12 +54,12 @@ macro_rules! hex_bytes {
     };
 }
 
-/// Bytes as lower-case hex.
+/// Encodes bytes as lower-case hex.
 pub fn hex_of(bytes: &[u8; 32]) -> String {
     hex::encode(bytes)
 }
 
-/// The bytes that 64 hexadecimal digits stand for.
+/// Decodes 64 hexadecimal digits.
 pub fn bytes_of(text: &str) -> Result<[u8; 32], BadHash> {
     let mut bytes = [0; 32];
     hex::decode_to_slice(text, &mut bytes).map_err(|_| BadHash)?;
@@ -75,7 +75,7 @@ macro_rules! hash_type {
         }
 
         impl $name {
-            /// The hash of some bytes.
+            /// Hashes some bytes.
             pub fn of(bytes: &[u8]) -> Self {
                 Self(Sha256::digest(bytes).into())
             }
@@ -84,19 +84,22 @@ macro_rules! hash_type {
 }
 
 hash_type! {
-    /// Of a tool: canonical `{name, description?, inputSchema}`. What other installs and the corpus compare.
+    /// A tool's hash: canonical `{name, description?, inputSchema}`. Other installs and the corpus
+    /// compare this hash.
     DefinitionHash
 }
 hash_type! {
-    /// Of any entry: the canonical form of all of it that counts. What the gate compares.
+    /// Any entry's hash: the canonical form of every member that counts. The gate compares this
+    /// hash.
     EntryHash
 }
 hash_type! {
-    /// Of a server's whole surface: over the sorted entries' types, keys and entry hashes.
+    /// The hash of a server's whole surface, over the sorted entries' types, keys and entry hashes.
     SurfaceHash
 }
 
-/// SHA-256 fed in pieces, gathered into larger ones: canonical bytes come a few at a time.
+/// Incremental SHA-256. Canonical bytes come a few at a time, so they are buffered into larger
+/// pieces.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hasher {
     state: Sha256,
@@ -128,7 +131,7 @@ impl Hasher {
     }
 }
 
-/// A hash, and perhaps another of the same bytes. One type for both cases is half of the code.
+/// One or two hashes of the same bytes. A single type for both cases halves the generated code.
 #[derive(Debug)]
 pub(crate) struct Twofold<'h>(pub(crate) &'h mut Hasher, pub(crate) Option<&'h mut Hasher>);
 
@@ -142,7 +145,7 @@ impl Sink for Twofold<'_> {
     }
 }
 
-/// The SHA-256 of some bytes, as lower-case hex.
+/// The SHA-256 of some bytes as lower-case hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }

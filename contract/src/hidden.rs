@@ -1,6 +1,7 @@
-//! Characters that a reader cannot see for what they are.
+//! Characters that a reader cannot see, or cannot recognize.
 
-/// Whether a character is a control, format, bidi, tag, variation or private-use character, or a letter without a shape.
+/// Whether a character is a control, format, bidi, tag, variation or private-use character, or a
+/// letter that renders blank.
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(

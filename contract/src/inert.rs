@@ -1,19 +1,19 @@
-//! Whether what an entry newly says can go in without a look: the inert-text rule.
+//! The inert-text rule: whether an entry's new text can be accepted without review.
 
 use crate::canonical::{Position, canonical};
 use crate::json::{Kind, Node};
 use crate::markers::{KnownStrings, Marker, ToolNames, push_pointer_name, scan, scan_new};
 use crate::sorted::SortedSet;
 
-/// The most references of new properties that are followed; an entry with more is not inert.
+/// The most references from new properties that are followed; an entry with more is not inert.
 pub const MAX_REFERENCES: usize = 256;
 
-/// How much new text is still inert, in characters.
+/// How much new text still counts as inert, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InertLimits {
     /// The longest new string.
     pub string_max: usize,
-    /// All new strings of an entry together, names included, each counted once.
+    /// The total of all new strings of an entry, including names, each counted once.
     pub entry_max: usize,
 }
 
@@ -35,16 +35,17 @@ pub enum NotInert {
     TooMuchText {
         total: usize,
     },
-    /// A new property comes with a value: a default other than null, a `const`, or an `enum` of one.
+    /// A new property fixes a value: a default other than null, a `const`, or an `enum` of one.
     Preset {
         pointer: String,
     },
 }
 
-/// Looks for a reason why an entry's new text is not inert against the approved entry; none means that it is.
+/// Returns a reason why an entry's new text is not inert compared with the approved entry, or
+/// `None` if it is inert.
 ///
-/// New is a string, or a member's name, that the approved entry has nowhere; without an approved entry all are. `tools`
-/// are the server's own.
+/// A string or a member's name is new if it occurs nowhere in the approved entry; without an
+/// approved entry all of them are new. `tools` are the names of the server's own tools.
 pub fn not_inert(
     old: Option<Node<'_>>,
     new: Node<'_>,
@@ -69,7 +70,7 @@ fn too_much_text(old: Option<Node<'_>>, new: Node<'_>, limits: &InertLimits) -> 
         }
         let length = text.chars().count();
         total = total.saturating_add(length);
-        // The first one in the order of the text is named, so that the answer is the same on every run.
+        // Report the first one in document order, so that every run gives the same result.
         if length > limits.string_max && longest.is_none_or(|(index, _)| node.index() < index) {
             longest = Some((node.index(), length));
         }
@@ -80,7 +81,7 @@ fn too_much_text(old: Option<Node<'_>>, new: Node<'_>, limits: &InertLimits) -> 
     (total > limits.entry_max).then_some(NotInert::TooMuchText { total })
 }
 
-/// The JSON pointer of a string, or of the member whose name it is.
+/// The JSON pointer of a string value, or of the member that a string names.
 fn pointer_to(root: Node<'_>, index: u32) -> String {
     let holds =
         |node: Node<'_>| (node.index()..node.index().saturating_add(node.size())).contains(&index);
@@ -116,17 +117,18 @@ fn preset(old: Option<Node<'_>>, new: Node<'_>) -> Option<NotInert> {
     found.then_some(NotInert::Preset { pointer: search.pointer })
 }
 
-/// Walks the new entry and the old one in parallel. `pointer` is the current place, and stays once a preset is found.
+/// Walks the new and the old entry in parallel. `pointer` is the current place, and is left at the
+/// preset once one is found.
 struct PresetSearch<'a> {
-    /// What references resolve in: the input or output schema around.
+    /// The input or output schema that references are resolved in.
     schema: Node<'a>,
     pointer: String,
-    /// Values already looked at by way of a reference, so that each is looked at once and cycles end.
+    /// Values already visited through a reference: each is visited once, so cycles end.
     followed: SortedSet<u32>,
     references: usize,
 }
 
-/// The members of an object in the order of their names, four bytes a member.
+/// The members of an object sorted by name, at four bytes per member.
 struct MemberIndex<'a> {
     object: Node<'a>,
     names: Vec<u32>,
@@ -149,7 +151,7 @@ impl<'a> MemberIndex<'a> {
 }
 
 impl<'a> PresetSearch<'a> {
-    /// Looks below a value that is not part of a new property.
+    /// Searches below a value that is not part of a new property.
     fn value(&mut self, old: Option<Node<'_>>, new: Node<'a>) -> bool {
         match new.kind() {
             Kind::Object => {
@@ -192,7 +194,8 @@ impl<'a> PresetSearch<'a> {
         })
     }
 
-    /// Whether the schema of a new property fixes a value, itself, in a branch or by way of a reference.
+    /// Whether the schema of a new property fixes a value: directly, in a branch or through a
+    /// reference.
     fn new_property(&mut self, schema: Node<'a>) -> bool {
         if schema.is_array() {
             return schema.items().enumerate().any(|(index, item)| {
@@ -210,7 +213,7 @@ impl<'a> PresetSearch<'a> {
         schema.members().any(|(name, value)| {
             let text = name.as_str().unwrap_or_default();
             match text.as_ref() {
-                // Values, not schemas: what they hold presets nothing.
+                // These hold values, not schemas, so nothing in them is a preset.
                 "default" | "const" | "enum" | "examples" | "required" => false,
                 "properties" | "patternProperties" | "$defs" | "definitions"
                 | "dependentSchemas" => self.step(&text, |search| {
@@ -224,7 +227,8 @@ impl<'a> PresetSearch<'a> {
         })
     }
 
-    /// Whether what a reference points to fixes a value. One that cannot be followed counts as if it did.
+    /// Whether a reference's target fixes a value. A reference that cannot be followed counts as if
+    /// it did.
     fn reference(&mut self, reference: &str) -> bool {
         self.references += 1;
         if self.references > MAX_REFERENCES {
@@ -236,7 +240,7 @@ impl<'a> PresetSearch<'a> {
         }
     }
 
-    /// What a reference within the same schema points to.
+    /// The target of a reference within the same schema.
     fn target(&self, reference: &str) -> Option<Node<'a>> {
         let path = reference.strip_prefix('#')?;
         path.split('/').skip(1).try_fold(self.schema, |node, step| {
@@ -245,7 +249,7 @@ impl<'a> PresetSearch<'a> {
         })
     }
 
-    /// Goes one step down, and back up unless a preset was found there.
+    /// Descends one step, and returns unless a preset was found there.
     fn step(&mut self, name: &str, look: impl FnOnce(&mut Self) -> bool) -> bool {
         let length = self.pointer.len();
         push_pointer_name(&mut self.pointer, name);
@@ -257,7 +261,7 @@ impl<'a> PresetSearch<'a> {
     }
 }
 
-/// A set of one, however often it is written.
+/// Whether a list holds a single distinct value, possibly repeated.
 fn is_one_value(values: Node<'_>) -> bool {
     let mut items = values.items();
     let Some(first) = items.next() else { return false };

@@ -1,7 +1,8 @@
-//! What an MCP server says of itself, read from hostile bytes, brought into one canonical form, hashed and compared.
+//! Reads what an MCP server declares about itself from untrusted bytes, brings it into one
+//! canonical form, hashes it and compares it.
 //!
-//! This crate does no I/O and knows no clock and no randomness. It says what changed; whether a call may go on is
-//! decided in `gate`.
+//! This crate does no I/O, reads no clock and uses no randomness. It reports what changed; `gate`
+//! decides whether a call may proceed.
 #![forbid(unsafe_code)]
 #![cfg_attr(holdpoint_small, feature(optimize_attribute))]
 

@@ -1,7 +1,8 @@
-//! The names that MCP gives a meaning, and spellings that a lenient reader takes for one of them.
+//! The names that MCP defines, and spellings that a lenient reader mistakes for one of them.
 //!
-//! Some clients compare member names without regard to case, and Python's `mcp` also reads `input_schema` for
-//! `inputSchema`. A spelling that only some readers understand is ambiguous, so callers refuse it.
+//! Some clients compare member names without regard to case, and Python's `mcp` also reads
+//! `input_schema` as `inputSchema`. A spelling that only some readers understand is ambiguous, so
+//! callers refuse it.
 
 use crate::markers::is_invisible;
 use std::borrow::Cow;
@@ -18,7 +19,7 @@ pub const HANDSHAKE: &[&str] = &[
     "cacheScope",
     "_meta",
 ];
-/// `capabilities` of a server.
+/// A server's `capabilities`.
 pub const CAPABILITIES: &[&str] = &[
     "tools",
     "prompts",
@@ -31,7 +32,7 @@ pub const CAPABILITIES: &[&str] = &[
 ];
 pub const SERVER_INFO: &[&str] =
     &["name", "title", "version", "description", "websiteUrl", "icons"];
-/// The members of a page of a list, other than the one that carries the list.
+/// The members of a page of a list, except the list itself.
 pub const PAGE: &[&str] = &["nextCursor", "resultType", "ttlMs", "cacheScope", "_meta"];
 pub const TOOL: &[&str] = &[
     "name",
@@ -104,10 +105,10 @@ const METHODS: &[&str] = &[
     "notifications/subscriptions/acknowledged",
 ];
 
-/// The one of `known` that `name` is not, but folds to: by case, by white space around it, or by control and invisible
-/// characters in it.
+/// The known name that `name` differs from only by case, surrounding white space, or control and
+/// invisible characters.
 pub fn folds_to<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
-    // Most names need no folding beyond ASCII case, which needs no memory.
+    // Most names need only ASCII case folding, which does not allocate.
     if name.bytes().all(|byte| byte.is_ascii_graphic()) {
         let found = known.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
         return found.filter(|found| *found != name);
@@ -116,18 +117,20 @@ pub fn folds_to<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     known.iter().copied().find(|known| known.eq_ignore_ascii_case(&folded))
 }
 
-/// The same for readers that also take `input_schema` and `input-schema` for `inputSchema`.
+/// Like [`folds_to`], for readers that also accept `input_schema` and `input-schema` for
+/// `inputSchema`.
 pub fn reads_as<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     if known.contains(&name) {
         return None;
     }
-    // Most names need no folding beyond ASCII case, which needs no memory.
+    // Most names need only ASCII case folding, which does not allocate.
     let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic());
     let folded = if is_plain { Cow::Borrowed(name) } else { Cow::Owned(folded(name)?) };
     known.iter().copied().find(|known| is_joined_alike(known, &folded))
 }
 
-/// The method of MCP that `method` is not, but that a lenient reader takes it for (`TOOLS/CALL`, `tools/call/`).
+/// The MCP method that a lenient reader takes `method` for (`TOOLS/CALL`, `tools/call/`). Returns
+/// `None` for an exact method.
 pub fn method_reads_as(method: &str) -> Option<&'static str> {
     if METHODS.contains(&method) {
         return None;
@@ -138,9 +141,11 @@ pub fn method_reads_as(method: &str) -> Option<&'static str> {
     METHODS.iter().copied().find(|known| is_joined_alike(known, &folded))
 }
 
-/// Upper case first: the long s and the Kelvin sign each fold to `s` and `k` in one direction only.
+/// Folds to upper case first, because the long s and the Kelvin sign fold to `s` and `k` in one
+/// direction only.
 ///
-/// Returns `None` as soon as a character is left that no name of MCP has: a list may have a million such names.
+/// Returns `None` at the first character that no MCP name contains: a list may have a million such
+/// names.
 fn folded(name: &str) -> Option<String> {
     let mut folded = String::with_capacity(name.len());
     for character in name.chars().filter(|c| !c.is_control()) {
@@ -157,8 +162,8 @@ fn folded(name: &str) -> Option<String> {
     Some(folded.trim().to_owned())
 }
 
-/// The ASCII letters that a character beyond ASCII becomes in upper case and then in lower case: all that there are, so
-/// that Unicode's whole table of upper case is not needed.
+/// The ASCII letters that a non-ASCII character becomes in upper case and then in lower case. The
+/// table is complete, so Unicode's full upper-case table is not needed.
 fn ascii_letters(character: char) -> Option<&'static str> {
     Some(match character {
         'ß' => "ss",
@@ -175,7 +180,7 @@ fn ascii_letters(character: char) -> Option<&'static str> {
     })
 }
 
-/// Whether two names differ in ASCII case and in `_` and `-` only.
+/// Whether two names differ only in ASCII case and in `_` and `-`.
 fn is_joined_alike(one: &str, other: &str) -> bool {
     letters(one).eq(letters(other))
 }

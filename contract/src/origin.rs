@@ -1,7 +1,9 @@
-//! Where a server comes from: the program or the package that a command launches, or the address that is reached.
+//! Where a server comes from: the program or package that a command launches, or the address that
+//! is contacted.
 //!
-//! Launchers (`npx`, `uvx`, `docker run` and their like) are looked through, so that another package is noticed and
-//! another path to the same launcher is not. What is made here is stored, so it goes through the [`Redactor`] first.
+//! Launchers (`npx`, `uvx`, `docker run` and the like) are looked through, so that a different
+//! package counts as a change and a different path to the same launcher does not. The result is
+//! stored, so it goes through the [`Redactor`] first.
 
 mod fetched;
 mod former;
@@ -19,24 +21,24 @@ pub use former::{Way, renew_entry};
 pub use package::{Package, find_package};
 pub use redact::{HIDDEN, Redactor, host_of, is_hidden, shown_program};
 
-/// What a command starts, as it is kept: words that may be secrets are keyed hashes.
+/// The command that starts a server, as stored: words that may be secrets are keyed hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramOrigin {
     /// The program as it was named.
     pub program: String,
     pub package: Option<KeptPackage>,
     pub arguments: Vec<String>,
-    /// Whether a word was hidden: the command cannot be run again from this.
+    /// Whether a word was hidden. If so, the command cannot be run again from this record.
     pub has_secrets: bool,
-    /// SHA-256 of the program's file, where it was taken.
+    /// SHA-256 of the program's file, if it was computed.
     pub digest: Option<String>,
 }
 
-/// Where packages come from; `command` stands for a command line that does not tell.
+/// Where packages come from; `command` stands for a command line that does not identify a package.
 const REGISTRIES: [&str; 9] =
     ["command", "container", "npm", "oci", "pypi", "python-module", "remote", "script", "ssh"];
 
-/// A package as it is kept.
+/// A package as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPackage {
     pub registry: &'static str,
@@ -63,7 +65,8 @@ impl ProgramOrigin {
         }
     }
 
-    /// Reads a command line that was kept, perhaps by an older version: words that are hidden already stay as they are.
+    /// Reads a stored command line, perhaps from an older version. Words that are already hidden
+    /// are left unchanged.
     pub fn again(program: &str, arguments: &[String], redactor: &Redactor<'_>) -> ProgramOrigin {
         let origin = ProgramOrigin::of(program, arguments, redactor);
         let stay = |old: &str, kept: String| if is_hidden(old) { old.to_owned() } else { kept };
@@ -75,7 +78,8 @@ impl ProgramOrigin {
         }
     }
 
-    /// The short name that a person would call the server by: of a package, a script, a host, or the program itself.
+    /// The short name that a person would use for the server: its package, script or host, or else
+    /// the program.
     pub fn short_name(&self) -> String {
         let named = self.package.as_ref().and_then(KeptPackage::short_name);
         let named = named.or_else(|| Some(self.program.as_str()).filter(|name| !is_hidden(name)));
@@ -85,7 +89,7 @@ impl ProgramOrigin {
         bare.filter(|bare| !bare.is_empty()).unwrap_or(last).to_owned()
     }
 
-    /// What makes it this server and not another, whatever its version and its other arguments.
+    /// Identifies the server regardless of its version and its other arguments.
     pub fn identity(&self) -> String {
         match &self.package {
             Some(package) => format!("{}:{}", package.registry, package.name),
@@ -111,7 +115,7 @@ impl ProgramOrigin {
         origin_entry(members.into_iter().flatten())
     }
 
-    /// The package as the entry names it, with where it comes from.
+    /// The `package` member of the entry: the name with its registry.
     fn package_member(&self) -> Option<String> {
         let package = self.package.as_ref()?;
         Some(format!("{}:{}", package.registry, package.name))
@@ -119,7 +123,8 @@ impl ProgramOrigin {
 }
 
 impl KeptPackage {
-    /// Names the package by the words of the command line as they were kept, so that it shows no more than they do.
+    /// Names the package by the stored words of the command line, so that the name reveals no more
+    /// than they do.
     fn of(package: Package, arguments: &[String], kept: &[String]) -> KeptPackage {
         let kept_word = |word: &String| kept_word(word, arguments, kept);
         let words: Vec<String> = package.words.iter().map(kept_word).collect();
@@ -133,14 +138,15 @@ impl KeptPackage {
         KeptPackage { registry: package.registry, name, version }
     }
 
-    /// As an entry names it, without its version.
+    /// Reads the `package` member of an entry, which has no version.
     fn of_member(member: &str) -> Option<KeptPackage> {
         let (registry, name) = member.split_once(':')?;
         let registry = *REGISTRIES.iter().find(|known| **known == registry)?;
         Some(KeptPackage { registry, name: name.to_owned(), version: None })
     }
 
-    /// Of a launcher whose command line does not tell what it runs: whatever changes of the line, it may be another server.
+    /// For a launcher whose command line does not identify what it runs. Any change to the line may
+    /// mean another server.
     fn of_line(program: &str, arguments: &[String], redactor: &Redactor<'_>) -> KeptPackage {
         let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
         let line: Vec<String> = words.map(string).collect();
@@ -157,7 +163,8 @@ impl KeptPackage {
     }
 }
 
-/// A word of a command line as it was kept, where it is an argument of its own or the value of an option.
+/// The stored form of a word of the command line, either a whole argument or the value of an
+/// option.
 fn kept_word(word: &str, arguments: &[String], kept: &[String]) -> String {
     fn value(argument: &str) -> Option<&str> {
         argument.split_once('=').map(|(_, value)| value)
@@ -170,8 +177,8 @@ fn kept_word(word: &str, arguments: &[String], kept: &[String]) -> String {
     found.unwrap_or(HIDDEN).to_owned()
 }
 
-/// The origin of a server that is reached at an address, as [`Redactor::address`] keeps it. `tls_key` is the hash of its
-/// public key.
+/// The origin entry of a server reached at an address, which [`Redactor::address`] has redacted.
+/// `tls_key` is the hash of its public key.
 pub fn address_entry(url: &str, tls_key: Option<&str>) -> Result<Entry, ReadError> {
     let members = [
         Some(("kind", string("address"))),
@@ -181,8 +188,8 @@ pub fn address_entry(url: &str, tls_key: Option<&str>) -> Result<Entry, ReadErro
     origin_entry(members.into_iter().flatten())
 }
 
-/// The JSON of an origin entry that an older version kept, as it is kept now. `None` if it is no origin entry. Words that are
-/// hidden already stay as they are.
+/// Converts an origin entry that an older version stored to today's form. Returns `None` if `raw`
+/// is not an origin entry. Words that are already hidden are left unchanged.
 pub fn redact_entry(raw: &str, redactor: &Redactor<'_>) -> Option<String> {
     let document = Document::parse(raw).ok()?;
     let root = document.root();
@@ -193,7 +200,7 @@ pub fn redact_entry(raw: &str, redactor: &Redactor<'_>) -> Option<String> {
             let arguments: Option<Vec<String>> =
                 arguments.map(|item| Some(item.as_str()?.into_owned())).collect();
             let origin = ProgramOrigin::again(&text("program")?, &arguments?, redactor);
-            // What was made of words that are hidden now cannot be made of them again.
+            // A package name derived from words that are hidden now cannot be derived again.
             let package = text("package").filter(|package| is_hidden(package));
             let package = package.as_deref().and_then(KeptPackage::of_member);
             let package = package.or_else(|| origin.package.clone());

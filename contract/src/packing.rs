@@ -1,5 +1,5 @@
-//! Tables as few bytes: numbers in groups of seven bits, the lowest first. `build.rs` uses this file too, so it uses nothing
-//! of the crate.
+//! Compact encoding of tables: numbers in groups of seven bits, lowest group first. `build.rs`
+//! includes this file too, so it must not use anything from the crate.
 
 pub(crate) fn push_number(mut number: u32, out: &mut Vec<u8>) {
     while number >= 0x80 {
@@ -14,7 +14,7 @@ pub(crate) fn push_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// Reads what was written. Behind its end everything is zero.
+/// Reads the encoding. Past the end, every byte reads as zero.
 pub(crate) struct Unpacking(pub(crate) &'static [u8]);
 
 impl Unpacking {
@@ -43,7 +43,7 @@ impl Unpacking {
         std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// As many items as a number says that stands before them.
+    /// Reads a count, then that many items.
     pub(crate) fn several<T>(&mut self, mut item: impl FnMut(&mut Unpacking) -> T) -> Vec<T> {
         (0..self.number()).map(|_| item(self)).collect()
     }

@@ -1,9 +1,9 @@
-//! `%2F` and the like, decoded strictly.
+//! Strict percent decoding (`%2F`).
 
 use percent_encoding::percent_decode_str;
 
-/// The text without its `%` forms. `None` where a `%` is not followed by two hexadecimal digits, or where the bytes are not
-/// UTF-8: a lenient reader would keep the one and replace the other.
+/// Decodes the `%` sequences. Returns `None` if a `%` is not followed by two hexadecimal digits or
+/// if the result is not UTF-8. A lenient reader would keep the first as is and replace the second.
 pub fn percent_decoded(text: &str) -> Option<String> {
     let is_form = |rest: &str| {
         let digits = rest.as_bytes().get(..2);

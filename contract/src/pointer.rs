@@ -1,10 +1,10 @@
-//! A place in a JSON value, as a chain on the stack that is written out as a JSON Pointer (RFC 6901) only where a person or a
-//! program is told of it.
+//! A place in a JSON value, as a linked chain on the stack. It is written out as a JSON Pointer
+//! (RFC 6901) only when it is reported.
 
 use crate::schema::pointer_step;
 use std::fmt;
 
-/// Where a value stands below the root that a walk began at.
+/// The place of a value below the root where a walk began.
 #[derive(Debug, Clone, Copy)]
 pub enum Pointer<'p> {
     Root,
@@ -13,7 +13,7 @@ pub enum Pointer<'p> {
 }
 
 impl Pointer<'_> {
-    /// How many steps lead to it.
+    /// The number of steps from the root.
     pub fn depth(&self) -> usize {
         match self {
             Pointer::Root => 0,

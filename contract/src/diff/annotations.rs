@@ -1,4 +1,5 @@
-//! A tool's annotations: hints that a server gives about itself, with MCP's defaults for what it leaves out.
+//! A tool's annotations: hints that a server gives about itself, with MCP's defaults for the absent
+//! ones.
 
 use super::{finding, paired};
 use crate::canonical::{Position, canonical};
@@ -6,7 +7,7 @@ use crate::change::{ChangeKind, Finding, Meaning};
 use crate::json::Node;
 use crate::schema;
 
-/// Whether a tool says of itself that it destroys.
+/// Whether a tool declares itself destructive.
 pub(super) fn declares_destructive(tool: Node<'_>) -> bool {
     let hint = tool.get("annotations").and_then(|annotations| annotations.get("destructiveHint"));
     hint.and_then(Node::as_bool) == Some(true)
@@ -51,10 +52,11 @@ pub(super) fn compare(
     findings
 }
 
-/// Whether a tool is as destructive as it was, once MCP's value for an absent `destructiveHint` (true) is filled in.
+/// Whether a tool is exactly as destructive as before, once MCP's default for an absent
+/// `destructiveHint` (true) is applied.
 ///
-/// Clients ignore that hint where `readOnlyHint` is true, and may read a hint that is no boolean in any way: in both cases
-/// this cannot be known, and the answer is no.
+/// Clients ignore that hint if `readOnlyHint` is true, and may interpret a hint that is not a
+/// boolean in any way. In both cases the effect is unknown, so this returns `false`.
 fn is_effectively_same(old: Option<Node<'_>>, new: Option<Node<'_>>) -> bool {
     let is_plain = |side: Option<Node<'_>>| {
         let are_booleans = HINTS
@@ -77,7 +79,7 @@ fn hint_of<'a>(annotations: Option<Node<'a>>, name: &str) -> Option<Node<'a>> {
 
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// What the change of one hint amounts to.
+/// Classifies the change of one hint.
 fn hint(name: &str, before: Option<Node<'_>>, after: Option<Node<'_>>) -> ChangeKind {
     let is_boolean = |node: Option<Node<'_>>| node.is_none_or(|node| node.as_bool().is_some());
     if !is_boolean(before) || !is_boolean(after) {
@@ -85,19 +87,19 @@ fn hint(name: &str, before: Option<Node<'_>>, after: Option<Node<'_>>) -> Change
     }
     let (was, is) = (before.and_then(Node::as_bool), after.and_then(Node::as_bool));
     match (name, was, is) {
-        // Now true where it was not declared so, or no longer denied: left out, it means true.
+        // Newly declared true, or the explicit `false` was removed: an absent hint means true.
         ("destructiveHint", _, Some(true)) => ChangeKind::AnnotationFlipToDestructive,
         ("destructiveHint", Some(false), None) => ChangeKind::AnnotationFlipToDestructive,
         ("destructiveHint", _, Some(false)) => ChangeKind::AnnotationLoosened,
         ("readOnlyHint", Some(true), _) => ChangeKind::AnnotationFlipToDestructive,
         ("readOnlyHint", _, Some(true)) => ChangeKind::AnnotationLoosened,
-        // Left out, it means true.
+        // An absent hint means true.
         ("openWorldHint", Some(false), _) => ChangeKind::AnnotationChanged,
         ("openWorldHint", _, Some(false)) => ChangeKind::AnnotationLoosened,
-        // Left out, it means false.
+        // An absent hint means false.
         ("idempotentHint", Some(true), _) => ChangeKind::AnnotationChanged,
         ("idempotentHint", _, Some(true)) => ChangeKind::AnnotationLoosened,
-        // The default said out loud, or no longer.
+        // The default was made explicit, or is no longer explicit.
         _ => ChangeKind::MetadataChanged,
     }
 }

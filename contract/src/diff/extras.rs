@@ -1,4 +1,5 @@
-//! A tool's `execution` and `_meta`: metadata, but for the members that decide how it is called and what a person is shown.
+//! A tool's `execution` and `_meta`. Both are metadata, except for the members that decide how the
+//! tool is called and which page a user is shown.
 
 use super::{Pair, finding, is_same, paired};
 use crate::canonical::Position;
@@ -9,13 +10,14 @@ use std::borrow::Cow;
 /// The page that a host shows to its user. The second spelling is the older one, which hosts still read.
 const PAGE: [&[&str]; 2] = [&["ui", "resourceUri"], &["ui/resourceUri"]];
 
-/// `taskSupport` says whether a plain call is refused (`required`), and whether a task is (`forbidden`, the default).
+/// `taskSupport` says whether a plain call is refused (`required`) or a task is (`forbidden`, the
+/// default).
 pub(super) fn execution(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding> {
     let (was, is) = (at(old, &["taskSupport"]), at(new, &["taskSupport"]));
     let mut findings = Vec::new();
     let is_harmless = match (task_support(was).as_deref(), task_support(is).as_deref()) {
         (Some(before), Some(after)) if before == after => true,
-        // A task is possible in addition to the plain call, or the plain call in addition to the task.
+        // Both calls and tasks are allowed now, where only one of them was.
         (Some("forbidden" | "required"), Some("optional")) => true,
         _ => differs((was, is)).is_none(),
     };
@@ -47,7 +49,7 @@ pub(super) fn meta(old: Option<Node<'_>>, new: Option<Node<'_>>) -> Vec<Finding>
     findings
 }
 
-/// What `taskSupport` says; `None` if it is no string.
+/// The value of `taskSupport`; `None` if it is not a string.
 fn task_support(node: Option<Node<'_>>) -> Option<Cow<'_, str>> {
     node.map_or(Some("forbidden".into()), Node::as_str)
 }
@@ -56,7 +58,7 @@ fn at<'a>(node: Option<Node<'a>>, steps: &[&str]) -> Option<Node<'a>> {
     steps.iter().try_fold(node?, |node, step| node.get(step))
 }
 
-/// Whether anything but the page changed.
+/// Whether anything besides the page changed.
 fn is_more_than_page(old: Option<Node<'_>>, new: Option<Node<'_>>) -> bool {
     let inside = |node: Option<Node<'_>>| node.is_none_or(Node::is_object);
     paired(old, new).into_iter().any(|(name, pair)| match name.as_ref() {
@@ -68,7 +70,7 @@ fn is_more_than_page(old: Option<Node<'_>>, new: Option<Node<'_>>) -> bool {
     })
 }
 
-/// The two, if they differ.
+/// The pair, if its two sides differ.
 fn differs((before, after): Pair<'_>) -> Option<Pair<'_>> {
     (!is_same((before, after), Position::Plain)).then_some((before, after))
 }

@@ -1,5 +1,5 @@
-//! Launchers that fetch a package before they run it: what an installer has to be told, so that the package's own program
-//! can then be run without the launcher.
+//! Launchers that fetch a package before running it: what to pass to an installer, so that the
+//! package's own program can then be run without the launcher.
 
 use super::launchers::{CONTAINER_RUN, NPM, Options, PIPX, UV};
 use super::package::{base_name, is_plain_word, npm_name, options_of, runs_another};
@@ -20,23 +20,23 @@ impl Registry {
     }
 }
 
-/// A package that a launcher would fetch, and what of it is run.
+/// A package that a launcher would fetch, and which of its programs it would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedPackage {
     pub registry: Registry,
     /// The package's name, without its version.
     pub name: String,
-    /// All that is installed, as an installer takes it. The package is the first.
+    /// Everything to install, in an installer's syntax. The package comes first.
     pub requirements: Vec<String>,
-    /// The program that is run. `None`: the one that the package has.
+    /// The program to run. `None` means the package's only program.
     pub program: Option<String>,
-    /// The interpreter that is asked for.
+    /// The Python interpreter that the command line asks for.
     pub python: Option<String>,
     /// Where the program's own arguments begin in the command line.
     pub arguments_at: usize,
 }
 
-/// Why it cannot be told which package a launcher would fetch.
+/// Why it is unclear which package a launcher would fetch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnclearFetch {
     #[error("`{0}` changes what `{1}` fetches or runs")]
@@ -47,7 +47,7 @@ pub enum UnclearFetch {
     NoPackage(String),
 }
 
-/// Options of the npm family that change nothing of what is run.
+/// Options of the npm family that do not affect what is run.
 const NPM_HARMLESS: [&str; 9] = [
     "--no-install",
     "--offline",
@@ -76,7 +76,7 @@ const UV_HARMLESS: [&str; 14] = [
     "-v",
 ];
 
-/// The package that a command line fetches and runs; `None` if its program fetches none.
+/// The package that a command line fetches and runs; `None` if the program does not fetch one.
 pub fn find_fetched(
     program: &str,
     arguments: &[String],
@@ -91,7 +91,7 @@ pub fn find_fetched(
         ("uvx", _) => (0, Registry::Pypi),
         ("uv", ["tool", "run", ..]) => (2, Registry::Pypi),
         ("pipx", ["run", ..]) => (1, Registry::Pypi),
-        // Behind one of these there may be a launcher, whose package would be fetched unseen.
+        // These may run a launcher, whose package would then be fetched unnoticed.
         ("env" | "cmd" | "nice" | "nohup" | "timeout" | "stdbuf" | "setsid", rest) => {
             let fetches = |word: &&&str| {
                 ["npx", "bunx", "pnpx", "uvx", "pipx"].contains(&base_name(word).as_str())
@@ -112,7 +112,8 @@ pub fn find_fetched(
     Ok(Some(FetchedPackage { arguments_at: found.arguments_at + skipped, ..found }))
 }
 
-/// The options of a container engine before the image; `None` if the command runs no container.
+/// The options of a container engine that precede the image; `None` if the command runs no
+/// container.
 pub fn container_options(program: &str, arguments: &[String]) -> Option<Vec<String>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let rest = match (base_name(program).as_str(), words.as_slice()) {
@@ -121,12 +122,12 @@ pub fn container_options(program: &str, arguments: &[String]) -> Option<Vec<Stri
         }
         _ => return None,
     };
-    // Options that are not known may be any: all words count as options then.
+    // An unknown option could mean anything, so all words count as options.
     let options = options_of(rest, &CONTAINER_RUN).unwrap_or(rest);
     Some(options.iter().map(|word| (*word).to_owned()).collect())
 }
 
-/// Whether a program, by its name, runs what its arguments name.
+/// Whether a program, judged by its name, runs what its arguments name.
 pub fn is_launcher(program: &str) -> bool {
     runs_another(program)
 }
@@ -136,7 +137,7 @@ fn npm(launcher: &str, words: &[&str], reads_on: bool) -> Result<FetchedPackage,
     let operand = words.get(options.operand_at).copied().unwrap_or_default();
     let mut arguments_at = options.operand_at + 1;
     if reads_on {
-        // `npm exec` takes options for its own up to `--`.
+        // `npm exec` reads its own options anywhere before `--`.
         let rest = words.get(arguments_at..).unwrap_or_default();
         let own = rest.iter().take_while(|word| **word != "--");
         if let Some(option) = own.clone().find(|word| word.starts_with('-')) {
@@ -198,7 +199,7 @@ fn python(
     })
 }
 
-/// `name@1.2` as pip spells it.
+/// Converts `name@1.2` to pip's syntax.
 fn requirement(word: &str) -> String {
     match word.split_once('@') {
         Some((name, "latest" | "")) => name.to_owned(),
@@ -207,13 +208,13 @@ fn requirement(word: &str) -> String {
     }
 }
 
-/// What the options before the operand say.
+/// What the options before the operand specify.
 struct ReadOptions {
     operand_at: usize,
     values: Vec<String>,
 }
 
-/// Reads the options of a launcher. One that is neither harmless nor one of `valued` is refused.
+/// Reads a launcher's options. Refuses any option that is neither harmless nor in `valued`.
 fn read_options(
     launcher: &str,
     words: &[&str],
@@ -243,7 +244,7 @@ fn read_options(
     if words.get(at).is_none_or(|word| word.is_empty()) {
         return Err(UnclearFetch::NoPackage(launcher.to_owned()));
     }
-    // INVARIANT: it is the word that counts as the package everywhere else.
+    // INVARIANT: this is the same word that everything else treats as the package.
     if options.operand_place(words) != Some(at) {
         return Err(unclear(words.first().copied().unwrap_or_default()));
     }

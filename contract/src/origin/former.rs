@@ -1,26 +1,28 @@
-//! What former versions kept of a launch: they hashed, without a key, what looked like a secret. Such a word cannot be brought
-//! into today's form without the word itself, so that is done when the server is next started.
+//! Launches stored by former versions, which replaced words that looked like secrets with unkeyed
+//! hashes. Converting such a word to today's form needs the word itself, so it happens when the
+//! server is next started.
 
 use super::{ProgramOrigin, Redactor, address_entry};
 use crate::hash::sha256_hex;
 use crate::json::{Document, Node};
 
-/// How a server is started or reached, in full.
+/// How a server is started or reached, unredacted.
 #[derive(Clone, Copy)]
 pub enum Way<'a> {
     Program { program: &'a str, arguments: &'a [String] },
     Address(&'a str),
 }
 
-/// Without words: they may be secrets.
+/// Omits the words, because they may be secrets.
 impl std::fmt::Debug for Way<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Way")
     }
 }
 
-/// The JSON of the origin entry of this launch as it is kept now, where `raw` was kept of the same launch: by a former version,
-/// redacted since, or when other paths existed. `None` if it was not, or needs no change.
+/// Returns today's origin entry for this launch if `raw` is an earlier form of the same entry:
+/// stored by a former version, redacted since, or stored when other paths existed. Returns `None`
+/// if `raw` belongs to another launch or needs no change.
 pub fn renew_entry(raw: &str, way: Way<'_>, redactor: &Redactor<'_>) -> Option<String> {
     let document = Document::parse(raw).ok()?;
     let text = |name: &str| Some(document.root().get(name)?.as_str()?.into_owned());
@@ -45,8 +47,9 @@ pub fn renew_entry(raw: &str, way: Way<'_>, redactor: &Redactor<'_>) -> Option<S
     (former.raw() == raw && now.raw() != raw).then(|| now.raw().to_owned())
 }
 
-/// Whether an origin entry is of these very words. A path is kept in clear only if it exists, so the entry of a launch differs
-/// between before and after a file was made: each word may be as it is kept with the path or without.
+/// Whether an origin entry was made from exactly these words. A path is stored in clear only if it
+/// exists, so the entry of a launch differs before and after the file is created. Each word
+/// therefore matches in either form.
 fn is_of_words(
     document: &Document<'_>,
     program: &str,
@@ -58,7 +61,8 @@ fn is_of_words(
         ProgramOrigin::of(program, arguments, &redactor)
     };
     let [clear, hidden] = [kept(true), kept(false)];
-    // The word itself: which words are kept in clear differs between versions. The package follows from the words.
+    // Compares the word itself, because versions differ in which words they store in clear. The
+    // package follows from the words.
     let is_of = |node: Option<Node<'_>>, word: &str, kept: [&str; 2]| {
         let text = node.and_then(Node::as_str);
         text.is_some_and(|text| text == word || kept.contains(&text.as_ref()))
@@ -76,7 +80,7 @@ fn is_of_words(
             .all(|((node, word), (clear, hidden))| is_of(Some(*node), word, [clear, hidden]))
 }
 
-/// An address with the values in its query that look like secrets as hashes.
+/// Replaces the query values of an address that look like secrets with hashes.
 fn hide_url_secrets(url: &str) -> String {
     let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
     let parameters: Vec<String> = query
@@ -97,7 +101,7 @@ fn short_hash(value: &str) -> String {
     sha256_hex(value.as_bytes()).chars().take(16).collect()
 }
 
-/// Arguments with those that look like secrets as hashes.
+/// Replaces the arguments that look like secrets with hashes.
 fn hide_secrets(arguments: &[String]) -> Vec<String> {
     let mut hidden = Vec::with_capacity(arguments.len());
     let mut is_next_secret = false;
@@ -142,7 +146,7 @@ fn names_a_secret(option: &str) -> bool {
     .any(|word| lower.contains(word))
 }
 
-/// Well-known prefixes of keys, and long words of letters and digits as no person types them.
+/// Well-known prefixes of keys, and long mixes of letters and digits that no person types.
 fn looks_random(value: &str) -> bool {
     const PREFIXES: [&str; 9] =
         ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];

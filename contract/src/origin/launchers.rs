@@ -1,7 +1,7 @@
-//! The options of launchers, as closed lists: behind an option that is in none of them, it is unknown which word is the
-//! package.
+//! The options of launchers, as closed lists. After an option that is in none of them, it is
+//! unknown which word is the package.
 
-/// Words with spaces between them: a table that can be read at a glance.
+/// Words separated by spaces, to keep the tables below readable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words(&'static str);
 
@@ -11,14 +11,14 @@ impl Words {
     }
 }
 
-/// The options of a launcher that stand before what it runs.
+/// A launcher's own options, which precede the thing it runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
-    /// Options without a value. A word of several letters (`-it`) is several of them.
+    /// Options without a value. Several may be combined in one word (`-it`).
     pub(super) switches: Words,
-    /// Options that a value follows.
+    /// Options followed by a value.
     pub(super) valued: Words,
-    /// Options whose value is what is run: the launcher reads none of its own behind it.
+    /// Options whose value is the thing to run. The launcher reads no options of its own after it.
     pub(super) last: Words,
 }
 
@@ -26,8 +26,9 @@ pub(super) struct Options {
 const CODE: Words = Words("--call --code --command --eval --execute --print --run --split-string");
 
 impl Options {
-    /// Where the first word is that is neither an option nor the value of one. `None` if there is none, and if an option
-    /// before it is not known: it may take the next word for its value.
+    /// The index of the first word that is neither an option nor an option's value. Returns `None`
+    /// if there is none, or if an option before it is unknown: that option might take the next word
+    /// as its value.
     pub(super) fn operand_place(&self, words: &[&str]) -> Option<usize> {
         let mut rest = words.iter().enumerate();
         while let Some((place, word)) = rest.next() {
@@ -44,7 +45,7 @@ impl Options {
         None
     }
 
-    /// Whether the word behind an option is its value. `None` if the option is not known.
+    /// Whether the word after an option is its value. Returns `None` if the option is unknown.
     fn takes_next(&self, option: &str) -> Option<bool> {
         if self.valued.contains(option) || self.switches.contains(option) {
             return Some(self.valued.contains(option));
@@ -67,7 +68,7 @@ impl Options {
     }
 }
 
-/// Programs that run another program, package, file or line of code that their arguments name.
+/// Programs that run another program, package, file or line of code named by their arguments.
 const LAUNCHERS: Words = Words(
     "asdf bash bun bunx cargo cmd conda dash deno docker doppler dotenv dotenvx dotnet env fastmcp \
     fish flatpak go hatch java just ksh kubectl make mamba mcp mcp-proxy mcp-remote micromamba \
@@ -100,7 +101,7 @@ pub(super) const NPM: Options = Options {
     last: Words(""),
 };
 
-/// `uv`, `uvx`, and both behind `uv run` and `uv tool run`.
+/// `uv` and `uvx`, including what follows `uv run` and `uv tool run`.
 pub(super) const UV: Options = Options {
     switches: Words(
         "-U -n -q -s -v --active --all-extras --all-groups --all-packages --compile-bytecode --dev \
@@ -271,7 +272,7 @@ pub(super) const SHELL: Options = Options {
     last: Words(""),
 };
 
-/// `ruby`, `perl` and `php`: what they share.
+/// Options that `ruby`, `perl` and `php` share.
 pub(super) const INTERPRETER: Options =
     Options { switches: Words("-W -q -w"), valued: Words(""), last: Words("") };
 

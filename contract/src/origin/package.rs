@@ -1,4 +1,4 @@
-//! Launchers: which package, image, module or script a command line runs.
+//! Finds the package, image, module or script that a launcher's command line runs.
 
 use super::launchers::{
     CONTAINER_EXEC, CONTAINER_RUN, DENO, ENV, INTERPRETER, MCP, MCP_REMOTE, NODE, NPM, Options,
@@ -9,29 +9,29 @@ use super::redact::is_bare_name;
 /// A package that a launcher fetches and runs, as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// Where it comes from: `npm`, `pypi`, `oci`, `python-module`; `script` for a file, `remote` for an address, `ssh` and
-    /// `container` for a program elsewhere.
+    /// Its source: `npm`, `pypi`, `oci` or `python-module`; `script` for a file, `remote` for an
+    /// address, `ssh` and `container` for a program elsewhere.
     pub registry: &'static str,
     pub name: String,
     pub version: Option<String>,
-    /// The folder of the project that it is run in, where the launcher names one.
+    /// The folder of the project that it is run in, if the launcher names one.
     pub(super) project: Option<String>,
-    /// The words of the command line that name it.
+    /// The words of the command line that name the package.
     pub(super) words: Vec<String>,
 }
 
-/// What an npm package's name begins with for Deno.
+/// The prefix of an npm package's name in Deno.
 const NPM_PREFIX: &str = "npm:";
-/// The longest package name, and the longest version, that is kept in clear.
+/// The longest package name, and the longest version, stored in clear.
 const MAX_PACKAGE_BYTES: usize = 128;
 
 impl Package {
-    /// The words of the command line that name it.
+    /// The words of the command line that name the package.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// The folder of the project that it is run in, where the launcher names one.
+    /// The folder of the project that it is run in, if the launcher names one.
     pub fn project(&self) -> Option<&str> {
         self.project.as_deref()
     }
@@ -42,13 +42,14 @@ impl Package {
         Package { registry, name: name.to_owned(), version, project: None, words }
     }
 
-    /// One that has no version, and whose name is a word of its own.
+    /// A package without a version, named by a whole word.
     fn named(registry: &'static str, name: &str) -> Package {
         Package::read(registry, name, None, name)
     }
 }
 
-/// Whether a word is a package's, image's, module's or script's name, with or without a version, and nothing else.
+/// Whether a word is just the name of a package, image, module or script, with or without a
+/// version.
 pub(super) fn is_plain_word(registry: &str, word: &str) -> bool {
     let Package { name, version, .. } = match registry {
         "npm" => npm_name(word),
@@ -76,7 +77,7 @@ pub(super) fn is_plain_word(registry: &str, word: &str) -> bool {
             made_of(scope, b"-_.~") && made_of(&name, b"-_.~")
         }
         "oci" => made_of(&name, b"-_./:") && !name.bytes().any(|byte| byte.is_ascii_uppercase()),
-        // Extras (`name[extra]`) are no part of the name.
+        // Extras (`name[extra]`) are not part of the name.
         _ => made_of(&name, b"-_.") && made_of(word, b"-_.[],@+~^*<>=!"),
     };
     let marks: &[u8] = if registry == "oci" { b"-_.:" } else { b"-_.+~^*<>=!," };
@@ -89,17 +90,19 @@ pub(super) fn base_name(program: &str) -> String {
     endings.iter().find_map(|ending| last.strip_suffix(ending)).unwrap_or(&last).to_owned()
 }
 
-/// Whether a program runs what its arguments name: another package, file or line of code behind it is another server.
+/// Whether a program runs what its arguments name. A different package, file or line of code there
+/// is a different server.
 pub(super) fn runs_another(program: &str) -> bool {
     is_launcher(&base_name(program))
 }
 
-/// The package that a command line runs; `None` if the program is no launcher that is known here, and if it is told an option
-/// that is not: no word is taken for the package then.
+/// The package that a command line runs. Returns `None` if the program is not a known launcher or
+/// if the command line has an unknown option: in that case no word can safely be taken for the
+/// package.
 pub fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match (base_name(program).as_str(), words.as_slice()) {
-        // A shell or `env` in front of the launcher itself.
+        // A shell or `env` before the actual launcher.
         ("cmd", ["/c" | "/C", inner, rest @ ..]) => behind(inner, rest),
         ("env", rest) => {
             let at = ENV.operand_place(rest)?;
@@ -111,7 +114,7 @@ pub fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
         ("npx" | "bunx" | "pnpx", rest)
         | ("pnpm" | "yarn", ["dlx" | "exec", rest @ ..])
         | ("bun", ["x", rest @ ..]) => npm_package(rest, options_of(rest, &NPM)?),
-        // It looks for its options behind the package's name too.
+        // It reads its options after the package's name too.
         ("npm", ["exec" | "x", rest @ ..]) => {
             npm_package(rest, rest.split(|word| *word == "--").next().unwrap_or_default())
         }
@@ -126,7 +129,7 @@ pub fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
         ("poetry" | "pdm" | "hatch" | "rye" | "pipenv", rest) => {
             in_project(rest, &PROJECT, &["--directory", "--project", "-C", "-P", "-p"])
         }
-        // What runs a file of a project, in front of which the project's own launcher stands.
+        // Tools that run a file of a project, often started by the project's own launcher.
         ("mcp" | "fastmcp", ["run" | "dev", rest @ ..]) => script(rest, &MCP),
         ("mcp-remote", rest) => remote(rest),
         ("tsx" | "ts-node", rest) => typescript(rest),
@@ -153,7 +156,7 @@ pub fn find_package(program: &str, arguments: &[String]) -> Option<Package> {
     }
 }
 
-/// What a launcher runs that was put in front of another command.
+/// What a launcher runs when another command is put before it.
 fn behind(program: &str, arguments: &[&str]) -> Option<Package> {
     match runs_another(program) {
         true => find_package(program, &owned(arguments)),
@@ -161,7 +164,8 @@ fn behind(program: &str, arguments: &[&str]) -> Option<Package> {
     }
 }
 
-/// What `uv run`, `poetry run` and their like run in a project: a file of it, or a program that runs one.
+/// What `uv run`, `poetry run` and the like run in a project: one of its files, or a program that
+/// runs one.
 fn in_project(words: &[&str], options: &Options, projects: &[&str]) -> Option<Package> {
     let at = options.operand_place(words)?;
     let (before, rest) = words.split_at_checked(at)?;
@@ -179,18 +183,18 @@ fn in_project(words: &[&str], options: &Options, projects: &[&str]) -> Option<Pa
             behind(program, rest)?
         }
     };
-    // The same name in another project is another program.
+    // The same name in another project is a different program.
     let project = option_value(before, projects).or_else(|| option_value(own, projects));
     let is_inside = !package.name.starts_with(['/', '\\']);
     Some(Package { project: project.filter(|_| is_inside).map(str::to_owned), ..package })
 }
 
-/// A program on another machine or in a container: where, and which.
+/// A program on another machine or in a container: the place and the program.
 fn elsewhere(registry: &'static str, words: &[&str], options: &Options) -> Option<Package> {
     let (place, rest) = words.get(options.operand_place(words)?..)?.split_first()?;
     let mut words = vec![(*place).to_owned()];
     if let Some((program, rest)) = rest.split_first() {
-        // An option here may be the launcher's own.
+        // An option here may belong to the launcher.
         if program.starts_with('-') {
             return None;
         }
@@ -201,7 +205,7 @@ fn elsewhere(registry: &'static str, words: &[&str], options: &Options) -> Optio
     Some(Package { words: words.clone(), ..Package::named(registry, &words.join(" ")) })
 }
 
-/// The file that an interpreter runs: another file is another server.
+/// The file that an interpreter runs. A different file is a different server.
 fn script(words: &[&str], options: &Options) -> Option<Package> {
     Some(Package::named("script", first_operand(words, options)?))
 }
@@ -228,7 +232,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The value of one of some options, as `--option value` or `--option=value`.
+/// The value of the first of these options, as `--option value` or `--option=value`.
 fn option_value<'a>(words: &[&'a str], options: &[&str]) -> Option<&'a str> {
     words.iter().enumerate().find_map(|(index, word)| {
         if options.contains(word) {
@@ -246,7 +250,7 @@ fn npm_package(words: &[&str], options: &[&str]) -> Option<Package> {
     let (word, rest) = words.get(at..)?.split_first()?;
     let package = npm_name(word);
     match package.name.as_str() {
-        // They start another program's server: that one is meant.
+        // These start another program's server, and that server is the one to identify.
         "mcp-remote" => remote(rest),
         "tsx" | "ts-node" => typescript(rest),
         _ => Some(package),
@@ -272,7 +276,7 @@ fn python_package(words: &[&str], options: &Options) -> Option<Package> {
             Some((at, length)) => (word.get(..at).unwrap_or(word), word.get(at + length..)),
             None => (word, None),
         };
-    // Extras (`name[extra]`) choose among the same package's parts.
+    // Extras (`name[extra]`) select parts of the same package.
     let name = name.split('[').next().unwrap_or(name).trim().to_owned();
     let version = version.filter(|version| !version.is_empty());
     Some(Package::read("pypi", &name, version, word))
@@ -290,12 +294,12 @@ fn image(words: &[&str]) -> Option<Package> {
     Some(Package::read("oci", name, version, word))
 }
 
-/// A launcher's own options: those behind the first operand are for what it runs.
+/// A launcher's own options. Those after the first operand belong to the program it runs.
 pub(super) fn options_of<'w, 'a>(words: &'w [&'a str], options: &Options) -> Option<&'w [&'a str]> {
     words.get(..options.operand_place(words)?)
 }
 
-/// The first word that is not an option, nor the value of one that takes a value.
+/// The first word that is neither an option nor an option's value.
 fn first_operand<'a>(words: &[&'a str], options: &Options) -> Option<&'a str> {
     words.get(options.operand_place(words)?).copied()
 }

@@ -1,23 +1,24 @@
-//! Which words of a launch are kept in clear: a closed list. Every other word is kept as a keyed hash.
+//! Decides which words of a launch are stored in clear, from a closed list. Every other word is
+//! stored as a keyed hash.
 //!
-//! Secrets have no form that could be recognized, so nothing is tested for looking like one.
+//! Secrets have no recognizable form, so no test looks for one.
 
 use super::package::{Package, is_plain_word};
 
-/// What a hidden word begins with. No word that is kept in clear does.
+/// The prefix of a hidden word. No word stored in clear starts with it.
 pub const HIDDEN: &str = "hidden:";
 
-/// How many digits follow in a hidden word.
+/// The number of hex digits after the prefix of a hidden word.
 const HASH_DIGITS: usize = 64;
 
-/// The longest option, variable or program name that is kept in clear.
+/// The longest option, variable or program name stored in clear.
 const MAX_NAME_BYTES: usize = 64;
-/// The longest number that is kept in clear.
+/// The longest number stored in clear.
 const MAX_DIGITS: usize = 5;
-/// The most letters that a short option (`-x`) has.
+/// The most letters in a short option (`-x`).
 const MAX_SHORT_LETTERS: usize = 4;
 
-/// Ordinary words of command lines, kept in clear.
+/// Ordinary command-line words, stored in clear.
 const WORDS: [&str; 68] = [
     "*",
     "-",
@@ -89,7 +90,7 @@ const WORDS: [&str; 68] = [
     "yes",
 ];
 
-/// Launchers and interpreters that other launchers start, kept in clear.
+/// Launchers and interpreters that other launchers start, stored in clear.
 const LAUNCHERS: [&str; 34] = [
     "bash",
     "bun",
@@ -127,7 +128,7 @@ const LAUNCHERS: [&str; 34] = [
     "yarn",
 ];
 
-/// Ordinary parts of the paths of MCP endpoints, kept in clear.
+/// Ordinary parts of the paths of MCP endpoints, stored in clear.
 const PATH_PARTS: [&str; 34] = [
     "agent",
     "agents",
@@ -165,7 +166,7 @@ const PATH_PARTS: [&str; 34] = [
     "events-stream",
 ];
 
-/// Parts of option and variable names after which nothing is kept in clear.
+/// If an option's or a variable's name contains one of these, its value is never stored in clear.
 const SECRET_NAMES: [&str; 19] = [
     "auth",
     "bearer",
@@ -188,18 +189,19 @@ const SECRET_NAMES: [&str; 19] = [
     "token",
 ];
 
-/// The same, where they are a part of their own between punctuation: inside a longer word they say nothing (`path`).
+/// The same, but only as a whole part between punctuation: inside a longer word they mean nothing
+/// (`path`).
 const SECRET_PARTS: [&str; 4] = ["code", "mfa", "otp", "pat"];
 
-/// The short option that `curl` and its like take headers by.
+/// The short option by which `curl` and similar programs take headers.
 const HEADER_OPTION: &str = "-H";
 
-/// Decides which words are kept in clear. Looking at files and the key of the hash are the caller's.
+/// Decides which words are stored in clear. The caller provides file access and the hash key.
 #[derive(Clone, Copy)]
 pub struct Redactor<'a> {
-    /// Whether a path exists, seen from the folder that the launch starts in.
+    /// Whether a path exists, relative to the folder that the launch starts in.
     pub exists: &'a dyn Fn(&str) -> bool,
-    /// The keyed hash of a word.
+    /// Computes the keyed hash of a word.
     pub keyed_hash: &'a dyn Fn(&str) -> String,
 }
 
@@ -210,7 +212,7 @@ impl std::fmt::Debug for Redactor<'_> {
 }
 
 impl Redactor<'_> {
-    /// The keyed hash that is kept in place of a text.
+    /// The keyed hash that is stored instead of a text.
     pub fn hidden(&self, text: &str) -> String {
         format!("{HIDDEN}{}", (self.keyed_hash)(text))
     }
@@ -222,7 +224,8 @@ impl Redactor<'_> {
         if is_kept { program.to_owned() } else { self.hidden(program) }
     }
 
-    /// The arguments of a program, in their order. `package` is what its launcher runs.
+    /// Redacts the arguments of a program, in order. `package` is the package that its launcher
+    /// runs.
     pub(super) fn arguments(&self, arguments: &[String], package: Option<&Package>) -> Vec<String> {
         let mut before = "";
         let mut kept = Vec::with_capacity(arguments.len());
@@ -247,13 +250,14 @@ impl Redactor<'_> {
         let value_kept = Some(value).filter(|value| !value.is_empty() && !names_a_secret(name));
         match value_kept.and_then(|value| self.value(value, package)) {
             Some(kept) if is_option(name) || is_variable(name) => format!("{name}={kept}"),
-            // What is before the first `=` of encoded bytes is no name.
+            // In encoded bytes, the text before the first `=` is not a name.
             None if is_option(name) => format!("{name}={}", self.hidden(value)),
             _ => self.hidden(word),
         }
     }
 
-    /// A word that is neither an option nor follows one that names a secret. `None` if all of it has to be hidden.
+    /// A word that is neither an option nor the value of one that names a secret. Returns `None` if
+    /// the whole word must be hidden.
     fn value(&self, word: &str, package: Option<&Package>) -> Option<String> {
         if package.is_some_and(|package| package.words.iter().any(|named| named == word)) {
             let is_plain = package.is_some_and(|package| self.is_plain(package, word));
@@ -266,7 +270,7 @@ impl Redactor<'_> {
         if is_kept { Some(word.to_owned()) } else { self.url(word) }
     }
 
-    /// Whether a word in the launcher's place is kept in clear.
+    /// Whether a word that names the launcher's package is stored in clear.
     pub(super) fn is_plain(&self, package: &Package, word: &str) -> bool {
         let is_script = package.registry == "script";
         is_plain_word(package.registry, word)
@@ -278,8 +282,8 @@ impl Redactor<'_> {
         ["/", "./", "../", "~/"].iter().any(|start| word.starts_with(start)) && (self.exists)(word)
     }
 
-    /// An `http`, `https`, `ws` or `wss` URL with the parts that are not kept in clear hidden one by one. `None` for any
-    /// other text, and for a URL with user information: those are hidden whole.
+    /// Redacts an `http`, `https`, `ws` or `wss` URL part by part. Returns `None` for any other
+    /// text and for a URL with user information: those are hidden as a whole.
     pub fn url(&self, url: &str) -> Option<String> {
         let (scheme, rest) = url.split_once("://")?;
         let schemes = ["http", "https", "ws", "wss"];
@@ -303,7 +307,7 @@ impl Redactor<'_> {
         Some(kept)
     }
 
-    /// A URL that a server is reached at.
+    /// Redacts the URL of a server.
     pub fn address(&self, url: &str) -> String {
         self.url(url).unwrap_or_else(|| self.hidden(url))
     }
@@ -319,7 +323,7 @@ impl Redactor<'_> {
     }
 }
 
-/// The host of a URL that was kept; `None` if it was hidden whole.
+/// The host of a stored URL; `None` if the URL was hidden as a whole.
 pub fn host_of(kept: &str) -> Option<&str> {
     let (_, rest) = kept.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -329,7 +333,8 @@ pub fn host_of(kept: &str) -> Option<&str> {
     }
 }
 
-/// A program as messages name it: without the folders of its path, and not at all if it is no name.
+/// A program as messages show it: without the folders of its path, and hidden if what remains is
+/// not a plain name.
 pub fn shown_program(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     match (is_bare_name(name), name == program) {
@@ -339,7 +344,7 @@ pub fn shown_program(program: &str) -> String {
     }
 }
 
-/// Whether a part of a kept text is hidden.
+/// Whether any part of a stored text is hidden.
 pub fn is_hidden(kept: &str) -> bool {
     kept.split(HIDDEN)
         .skip(1)
@@ -355,7 +360,7 @@ fn is_option(word: &str) -> bool {
         && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// The name of an option: letters first, and no two digits in a row.
+/// Whether a text looks like the name of an option: letters first, and never two digits in a row.
 fn is_name(name: &str) -> bool {
     let has_number = name.as_bytes().windows(2).any(|two| two.iter().all(u8::is_ascii_digit));
     name.len() <= MAX_NAME_BYTES
@@ -368,7 +373,7 @@ fn is_variable(name: &str) -> bool {
     is_name(name.trim_start_matches('_'))
 }
 
-/// A program, script, container or host by its name alone.
+/// Whether a text is the bare name of a program, script, container or host.
 pub(super) fn is_bare_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.starts_with('-')
@@ -379,7 +384,7 @@ fn is_short_number(word: &str) -> bool {
     (1..=MAX_DIGITS).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether what follows an option, or the value of a variable, is a secret by its name.
+/// Whether an option's or a variable's name suggests that its value is a secret.
 pub(super) fn names_a_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let mut parts = lower.split(|c: char| !c.is_ascii_alphanumeric());
