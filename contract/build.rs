@@ -1,5 +1,5 @@
-//! Compiles the phrases of the marker scan (`src/markers.toml`), and how characters fold, into static data, so that a gate
-//! neither works them out when it starts nor keeps them on its heap.
+//! Compiles the phrases of the marker scan (`src/markers.toml`) and the character folding tables
+//! into static data, so that a gate neither computes them at startup nor keeps them on its heap.
 #![allow(clippy::print_stdout, reason = "a build script speaks to cargo on its standard output")]
 
 use class::MarkerClass;
@@ -40,7 +40,7 @@ const SOURCE: &str = "src/markers.toml";
 fn main() {
     println!("cargo::rerun-if-changed={SOURCE}");
     if let Err(error) = compile() {
-        // Cargo reads one line.
+        // Cargo reads only one line.
         println!("cargo::error={SOURCE}: {}", error.to_string().replace('\n', " "));
     }
 }
@@ -69,7 +69,7 @@ static PACKED_FOLDS: &[u8] = &{packed:?};
     Ok(())
 }
 
-/// The lexicon as Rust source, by the `Debug` form of its parts.
+/// The lexicon as Rust source, using the `Debug` form of its parts.
 fn as_rust(lexicon: &Lexicon) -> String {
     let packed = packed_lexicon::pack(lexicon);
     let Lexicon {

@@ -1,6 +1,7 @@
 //! Scans captures of real servers for markers and prints which trip and why: `marker_corpus DIRECTORY [--all]`.
 //!
-//! The directory holds `<registry>/<package>/<version>.json`. Without `--all` only the newest version of each counts.
+//! The directory holds `<registry>/<package>/<version>.json`. Without `--all` only the newest
+//! version of each package counts.
 #![allow(clippy::print_stdout, reason = "its output is what an example is for")]
 
 use contract::json::Document;
@@ -75,7 +76,7 @@ fn version(release: &Path) -> String {
     release.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Numbers by value, and a pre-release (`1.0.0-rc.1`, `1.0rc1`) before its release.
+/// Compares numbers by value, and sorts a pre-release (`1.0.0-rc.1`, `1.0rc1`) before its release.
 fn version_order(left: &str, right: &str) -> Ordering {
     let split = |version: &str| {
         let at = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());

@@ -1,7 +1,8 @@
 //! Scans single tool descriptions for markers: `marker_texts FILE.jsonl [--misses | --trips | --hits]`.
 //!
-//! Each line of the file has `label` (`hostile` or `benign`), `text`, and optionally `id` and `class`. It prints how many of
-//! each class trip the scan. Each text is scanned as the description of a server's only tool.
+//! Each line of the file has `label` (`hostile` or `benign`), `text`, and optionally `id` and
+//! `class`. The program prints how many texts of each class trip the scan. Each text is scanned as
+//! the description of a server's only tool.
 #![allow(clippy::print_stdout, reason = "its output is what an example is for")]
 
 use contract::json::{Document, Node, escape_into};

@@ -1,7 +1,8 @@
-//! What changed between two JSON Schemas, in the words of `docs/what-is-compared.md`.
+//! Compares two JSON Schemas, reporting changes in the terms of `docs/what-is-compared.md`.
 //!
-//! The rule behind it: narrowing means that some input valid before is refused now. Where neither a breaking nor a
-//! fail-safe kind is reported, every instance that the old schema accepts is accepted by the new one.
+//! A change is a narrowing if some input that was valid before is refused now. If neither a
+//! breaking nor a fail-safe kind is reported, the new schema accepts every instance that the old
+//! schema accepts.
 
 mod additions;
 mod arrays;
@@ -31,20 +32,20 @@ pub(crate) use results::compare_results_within;
 pub use results::{Results, compare_results};
 use std::rc::Rc;
 
-/// Schemas are compared this many levels deep; below that they must be byte-equal.
+/// Schemas are compared down to this many levels; below that they must be byte-equal.
 pub const MAX_LEVELS: usize = 16;
-/// The most findings of one comparison; what is beyond them is undiffable.
+/// The most findings of one comparison; anything beyond is reported as undiffable.
 pub const MAX_FINDINGS: usize = 1_000;
-/// The work that one comparison may do: this much for a start, and so much more for the weight of the two schemas.
+/// The work allowed for one comparison: this base, plus an allowance per weight of the two schemas.
 const WORK_BASE: u64 = 2_000;
 const WORK_PER_WEIGHT: u64 = 8;
 
-/// Compares two schemas. `pointer` is where they stand in their entry.
+/// Compares two schemas. `pointer` is their place in the entry.
 pub fn compare(old: Node<'_>, new: Node<'_>, pointer: &str) -> Vec<Finding> {
     compare_within(old, new, pointer, &mut Budget::default())
 }
 
-/// Compares two schemas with the work that is left in `budget`. Without enough of it they are undiffable.
+/// Compares two schemas with the work left in `budget`. If that is not enough, they are undiffable.
 pub(crate) fn compare_within(
     old: Node<'_>,
     new: Node<'_>,
@@ -102,12 +103,13 @@ fn compare_as(
         return undiffable("the schemas differ in a way that no rule explains");
     }
     findings.sort();
-    // One change, one finding: branches that were compared one by one may each have met it.
+    // Report each change once, even if several branches compared separately found it.
     findings.dedup_by(|left, right| left.path == right.path && left.kind == right.kind);
     findings
 }
 
-/// A keyword that one dialect does not know means nothing there; what it means in the other is said already.
+/// Drops changes of a keyword that only one dialect knows: the comparison in the other dialect
+/// already explains them.
 fn drop_what_the_other_dialect_explains(findings: &mut Vec<Finding>) {
     let explained: SortedSet<String> = findings
         .iter()
@@ -116,16 +118,18 @@ fn drop_what_the_other_dialect_explains(findings: &mut Vec<Finding>) {
         .collect();
     findings.retain(|finding| {
         let inside = format!("{}/", finding.path);
-        // Paths that begin alike stand together in a sorted set.
+        // In a sorted set, paths with the same prefix are adjacent.
         let is_explained =
             explained.first_from(&inside).is_some_and(|path| path.starts_with(&inside));
         finding.kind != ChangeKind::MetadataChanged || !is_explained
     });
 }
 
-/// The dialects to compare in; none where the two sides are read differently and that matters.
+/// The dialects to compare in. Returns `None` if the two sides use different dialects and the
+/// schemas depend on that.
 ///
-/// Without `$schema` a narrowing in either dialect counts, so both are compared where they differ.
+/// Without `$schema`, a narrowing in either dialect counts, so both are compared if the schemas
+/// depend on the dialect.
 fn dialects(declared: (Declared, Declared), is_sensitive: bool) -> Option<&'static [Dialect]> {
     const BOTH: &[Dialect] = &[Dialect::Draft2020, Dialect::Draft7];
     match declared {
@@ -145,8 +149,9 @@ fn dialects(declared: (Declared, Declared), is_sensitive: bool) -> Option<&'stat
     }
 }
 
-/// The parameters that a call must give, wherever in the schema that is said, with where each is declared: at most so many
-/// of them. Returns `None` if finding them takes more work than is left in `budget`.
+/// The parameters that every call must give, wherever the schema requires them, with the pointer to
+/// each declaration. At most a fixed number is returned. Returns `None` if finding them takes more
+/// work than is left in `budget`.
 pub(crate) fn required_parameters(
     schema: Node<'_>,
     pointer: &str,
@@ -157,7 +162,7 @@ pub(crate) fn required_parameters(
     Comparison::new(side.clone(), side, Dialect::Draft2020, pointer).all_required(most, budget)
 }
 
-/// What a changed title amounts to: one that only spells the name differently says nothing new.
+/// Classifies a changed title. A title that only spells the name differently adds nothing.
 pub(crate) fn title_change(
     old: Option<Node<'_>>,
     new: Option<Node<'_>>,

@@ -1,8 +1,8 @@
-//! Maps and sets in the order of their keys, with little code for each type that they are made for.
+//! Maps and sets ordered by key, with little code for each type they are instantiated with.
 //!
-//! `std::collections::BTreeMap` is about four kilobytes of code for every pair of types, and there are dozens of pairs: a
-//! seventh of the WebAssembly. These are vectors of bounded vectors, so that hostile keys in the worst order still cost a
-//! bounded move for each insertion.
+//! `std::collections::BTreeMap` compiles to about four kilobytes for every pair of types, and there
+//! are dozens of pairs: a seventh of the WebAssembly. These are vectors of bounded vectors, so that
+//! hostile keys in the worst order still cost only a bounded move per insertion.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,17 +12,17 @@ use std::iter::{Flatten, Map};
 use std::slice;
 use std::vec;
 
-/// The most items that lie side by side: an insertion moves no more than these.
+/// The most items in one part: an insertion moves no more than these.
 const MAX_ITEMS: usize = 64;
 
-/// A map in the order of its keys.
+/// A map ordered by key.
 #[derive(Clone)]
 pub struct SortedMap<K, V> {
     /// INVARIANT: no part is empty, and keys ascend from each item to the next.
     parts: Vec<Vec<(K, V)>>,
 }
 
-/// Where an item is, or where it would be: the part, and the place in it.
+/// The position of an item, existing or to be inserted: the part, and the index in it.
 type Spot = (usize, usize);
 
 impl<K, V> SortedMap<K, V> {
@@ -75,7 +75,7 @@ impl<K, V> SortedMap<K, V> {
         self.parts.get_mut(part)?.get_mut(at).map(|(_, value)| value)
     }
 
-    /// Puts an item where it belongs. Returns where that is.
+    /// Inserts an item at its position. Returns its final position.
     fn put(&mut self, (part, at): Spot, item: (K, V)) -> Spot {
         let Some(items) = self.parts.get_mut(part) else {
             self.parts.push(vec![item]);
@@ -85,7 +85,7 @@ impl<K, V> SortedMap<K, V> {
             items.insert(at, item);
             return (part, at);
         }
-        // Keys mostly come in order: then the parts stay full.
+        // Keys mostly arrive in order. Splitting at the end then keeps the parts full.
         let half = if at == MAX_ITEMS { MAX_ITEMS } else { MAX_ITEMS / 2 };
         let mut later = items.split_off(half);
         let spot = match at.checked_sub(half) {
@@ -140,7 +140,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.find(key).is_ok()
     }
 
-    /// Returns the value that the key had before.
+    /// Returns the previous value of the key.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.find(&key) {
             Ok(spot) => self.at_mut(spot).map(|before| std::mem::replace(before, value)),
@@ -164,7 +164,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         Some(value)
     }
 
-    /// The value of a key, which is made if there is none.
+    /// The value of a key, inserting one if there is none.
     pub fn get_or_insert_with(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
         let (part, at) = match self.find(&key) {
             Ok(spot) => spot,
@@ -175,7 +175,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         value
     }
 
-    /// The value of a key, which is the default one if there was none.
+    /// The value of a key, inserting the default if there is none.
     pub fn get_or_default(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -242,7 +242,7 @@ impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SortedMap<K, V> {
     }
 }
 
-/// A set in the order of its items.
+/// A set ordered by item.
 #[derive(Clone)]
 pub struct SortedSet<T>(SortedMap<T, ()>);
 
@@ -269,7 +269,7 @@ impl<T> SortedSet<T> {
 }
 
 impl<T: Ord> SortedSet<T> {
-    /// Returns whether it is new.
+    /// Returns whether the item was new.
     pub fn insert(&mut self, item: T) -> bool {
         self.0.insert(item, ()).is_none()
     }
@@ -281,7 +281,7 @@ impl<T: Ord> SortedSet<T> {
         self.0.contains_key(item)
     }
 
-    /// Returns whether it was there.
+    /// Returns whether the item was present.
     pub fn remove<Q: Ord + ?Sized>(&mut self, item: &Q) -> bool
     where
         T: Borrow<Q>,
@@ -289,7 +289,7 @@ impl<T: Ord> SortedSet<T> {
         self.0.remove(item).is_some()
     }
 
-    /// The first item that is not before another one.
+    /// The first item that is not less than `item`.
     pub fn first_from<Q: Ord + ?Sized>(&self, item: &Q) -> Option<&T>
     where
         T: Borrow<Q>,
@@ -300,17 +300,17 @@ impl<T: Ord> SortedSet<T> {
         within.or_else(next).map(|(item, ())| item)
     }
 
-    /// The items that another set does not have.
+    /// The items that `other` does not have.
     pub fn difference<'s>(&'s self, other: &'s Self) -> impl Iterator<Item = &'s T> {
         self.iter().filter(|item| !other.contains(*item))
     }
 
-    /// The items that another set has, too.
+    /// The items that `other` has too.
     pub fn intersection<'s>(&'s self, other: &'s Self) -> impl Iterator<Item = &'s T> {
         self.iter().filter(|item| other.contains(*item))
     }
 
-    /// The items that one of two sets has, and the other one does not.
+    /// The items that are in exactly one of the two sets.
     pub fn symmetric_difference(self, other: Self) -> Self {
         let mut different = self;
         for item in other {

@@ -1,4 +1,4 @@
-//! Timestamps, passed in by the caller, which has the clock.
+//! Timestamps. The caller has the clock and passes them in.
 
 use std::fmt;
 
@@ -18,13 +18,14 @@ impl fmt::Display for Timestamp {
 }
 
 impl Timestamp {
-    /// RFC 3339 in UTC with milliseconds, as the ledger writes it: always of the same length, so that text order is time
-    /// order.
+    /// RFC 3339 in UTC with milliseconds, as the ledger writes it. The length is constant, so text
+    /// order is time order.
     pub fn precise(self) -> Precise {
         Precise(self)
     }
 
-    /// The same as text without an allocation; none outside of the years that have four digits.
+    /// Like [`Timestamp::precise`], without an allocation. Returns `None` for years that do not
+    /// have four digits.
     pub fn precise_text(self) -> Option<[u8; 24]> {
         let seconds = self.0.div_euclid(1_000);
         let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -46,7 +47,8 @@ impl Timestamp {
         Some(text)
     }
 
-    /// Reads what `Display` and [`Timestamp::precise`] print, and a date alone (its first moment).
+    /// Parses the output of `Display` and [`Timestamp::precise`], and a date alone (its first
+    /// moment).
     pub fn parse(text: &str) -> Option<Timestamp> {
         let (date, time) = match text.split_once('T') {
             Some((date, time)) => (date, time.strip_suffix('Z')?),
@@ -76,7 +78,7 @@ impl Timestamp {
     }
 }
 
-/// A moment with its milliseconds.
+/// A timestamp displayed with its milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Precise(Timestamp);
 
@@ -100,7 +102,8 @@ impl serde::Serialize for Timestamp {
     }
 }
 
-/// The Gregorian date of a day counted from 1970-01-01. Years are counted from March, so that the leap day is the last.
+/// Converts a day counted from 1970-01-01 to a Gregorian date. Years start in March here, so that
+/// the leap day comes last.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,7 +1,8 @@
-//! Panics where a test asks for one, so that tests can show what a bug in each part of the program does. Builds without
-//! debug assertions do not have it, and so no release has.
+//! Panics on request, so that tests can show the effect of a bug in each part of the program. This
+//! exists only in builds with debug assertions, and therefore in no release.
 
-/// Panics if a test asked for it: in this part of the program, over this word of what is handled.
+/// Panics if a test requested it for this part of the program and the handled bytes contain the
+/// given word.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub fn trip(_part: &str, _handled: &[u8]) {}
@@ -23,13 +24,15 @@ mod armed {
 
     static ASKED: OnceLock<Wire> = OnceLock::new();
 
-    /// Asks for panics: `PART:WORD[*COUNT]` names the part of the program, a word of what it handles, and how often. Counts
-    /// once in a process; anything else is ignored.
+    /// Requests panics: `PART:WORD[*COUNT]` names the part of the program, a word in what it
+    /// handles, and how often to panic. Only the first request in a process counts; a malformed one
+    /// is ignored.
     pub fn arm(asked: &str) {
         arm_with(asked, fall);
     }
 
-    /// The same for something else than a panic: the caller may end the process, which this crate must not.
+    /// Like [`arm`], with a function to call instead of panicking: the caller may end the process,
+    /// which this crate must not.
     pub fn arm_with(asked: &str, fall: fn(&str)) {
         let Some((part, word)) = asked.split_once(':') else { return };
         let (word, count) = word.split_once('*').unwrap_or((word, "1"));
@@ -38,7 +41,8 @@ mod armed {
         let _ = ASKED.set(Wire { part, word, left: AtomicUsize::new(count), fall });
     }
 
-    /// Panics if a test asked for it: in this part of the program, over this word of what is handled.
+    /// Panics if a test requested it for this part of the program and the handled bytes contain the
+    /// given word.
     pub fn trip(part: &str, handled: &[u8]) {
         let Some(asked) = ASKED.get() else { return };
         let word = asked.word.as_bytes();

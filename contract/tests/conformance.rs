@@ -1,6 +1,8 @@
-//! The cases of `conformance/drift` against the diff: which entries changed, and in which kinds.
+//! Runs the cases of `conformance/drift` against the diff: which entries changed, and the kinds of
+//! their changes.
 //!
-//! What a marker is, is decided beside the diff, so `marker-found` is compared with the marker scan.
+//! Markers are found by a separate scan, not by the diff, so `marker-found` is compared with that
+//! scan.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -18,7 +20,7 @@ use contract::json::Document;
 use contract::markers::{self, ToolNames};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many cases of its own each kind has at least.
+/// The fewest cases that each kind must have.
 const CASES_A_KIND: usize = 3;
 
 const BATTERY: [&str; 14] = [
@@ -116,7 +118,7 @@ fn a_wrong_expectation_is_noticed() {
     );
 }
 
-/// What the diff says otherwise than a case expects, a line each.
+/// Where the diff differs from what a case expects, one line each.
 fn disagreements(case: &Case) -> Vec<String> {
     let (old, new) = case.surfaces();
     let found: BTreeMap<_, _> =
@@ -175,13 +177,13 @@ fn entry_disagreements(diff: &EntryDiff, expected: &ExpectedEntry) -> Vec<String
     lines
 }
 
-/// The kinds of an entry's findings, sorted by name, each once.
+/// The kinds of an entry's findings, sorted by name, without duplicates.
 fn kinds(diff: &EntryDiff) -> Vec<&'static str> {
     let kinds: BTreeSet<&str> = diff.findings.iter().map(|finding| finding.kind.as_str()).collect();
     kinds.into_iter().collect()
 }
 
-/// Whether the entry has a marker in what the old side, which a person approved, does not have.
+/// Whether the entry has a marker that the approved old version does not have.
 fn is_marked(diff: &EntryDiff) -> bool {
     let Some(after) = &diff.after else { return false };
     let after = Document::parse(after.raw()).expect("an entry that was read");

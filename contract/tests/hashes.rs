@@ -1,5 +1,5 @@
-//! What a hash must not see, and what it must: tools are written down in many ways that mean the same, and edited in
-//! ways that do not.
+//! Changes that a hash must ignore and changes it must detect: equivalent ways to write the same
+//! tools, and edits that change their meaning.
 #![allow(clippy::indexing_slicing, reason = "a test may stop")]
 
 use contract::surface::{EntryId, EntryType, ListKind, Surface, SurfaceReader};
@@ -7,12 +7,12 @@ use testing::Random;
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// JSON as it is meant: members have no order, and an array is a list or a set.
+/// JSON by its meaning: members are unordered, and an array is a list or a set.
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
     Null,
     Bool(bool),
-    /// Thousandths, so that it can be spelled in many ways.
+    /// A number in thousandths, so that it can be spelled in many ways.
     Number(i64),
     Text(String),
     List(Vec<Value>),
@@ -97,7 +97,7 @@ fn tool(random: &mut Random, name: usize) -> Value {
     ])
 }
 
-/// Writes a value in one of the many ways that mean it.
+/// Writes a value in one of its many equivalent spellings.
 fn write(value: &Value, random: &mut Random, out: &mut String) {
     let space = |random: &mut Random, out: &mut String| {
         out.push_str(["", " ", "\n", "\t "][random.below(4)]);
@@ -177,7 +177,7 @@ fn quote(text: &str, random: &mut Random, out: &mut String) {
     out.push('"');
 }
 
-/// The surface of some tools, listed in any order and cut into any pages.
+/// The surface of some tools, listed in random order and split into random pages.
 fn surface(tools: &[Value], random: &mut Random) -> Surface {
     let mut tools = tools.to_vec();
     random.shuffle(&mut tools);
@@ -197,7 +197,7 @@ fn surface(tools: &[Value], random: &mut Random) -> Surface {
     surface
 }
 
-/// Makes one edit somewhere in a value, and says which member of the outermost object it is in.
+/// Makes one random edit somewhere in a value.
 fn edit(value: &mut Value, random: &mut Random) {
     match value {
         Value::Null => *value = Value::Bool(false),
@@ -265,7 +265,7 @@ fn any_single_edit_of_what_counts_changes_the_hashes_and_is_found() {
         let old = tool(&mut random, 0);
         let mut new = old.clone();
         let Value::Object(members) = &mut new else { unreachable!() };
-        // The name is the key: with another one it is another entry.
+        // Skip the name: it is the key, and changing it makes a different entry.
         let index = 1 + random.below(members.len() - 1);
         edit(&mut members[index].1, &mut random);
         let member = members[index].0.clone();

@@ -1,4 +1,5 @@
-//! The canonical form over the vectors in `conformance/canonical`: text in, bytes or a refusal out.
+//! Checks the canonical form against the vectors in `conformance/canonical`: text in, bytes or a
+//! refusal out.
 #![allow(
     clippy::panic,
     reason = "a test may stop, also in its functions that are not marked as one"
@@ -23,7 +24,7 @@ fn member<'a>(vector: &'a Value, name: &str) -> Option<&'a str> {
     vector.get(name).and_then(Value::as_str)
 }
 
-/// The bytes of a vector's input: text, or hexadecimal where they are no text.
+/// The bytes of a vector's input: text, or hexadecimal if they are not valid text.
 fn input(vector: &Value) -> Vec<u8> {
     match (member(vector, "input"), member(vector, "inputHex")) {
         (Some(text), None) => text.as_bytes().to_vec(),
@@ -86,7 +87,8 @@ fn what_can_be_read_in_more_than_one_way_is_refused_with_its_reason() {
     }
 }
 
-/// The judge of the numbers in the vectors: where a double holds a value, its shortest digits are RFC 8785's.
+/// Checks the numbers in the vectors: if a double represents a value exactly, its shortest digits
+/// are RFC 8785's.
 #[test]
 fn what_a_double_prints_shortest_is_printed_as_the_double_is() {
     let mut compared = 0;
@@ -97,7 +99,8 @@ fn what_a_double_prints_shortest_is_printed_as_the_double_is() {
             continue;
         };
         let double: f64 = spelling.parse().unwrap_or(f64::NAN);
-        // Rust prints the shortest digits that read back as the same double; both sides in the same layout.
+        // Rust prints the shortest digits that read back as the same double; convert both sides to
+        // the same layout.
         let shortest = form(format!("{double:e}").as_bytes(), Position::Plain);
         let is_exact = shortest.as_deref() == Ok(expected);
         let reads_back = expected.parse::<f64>() == Ok(double);

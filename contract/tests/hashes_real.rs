@@ -1,5 +1,6 @@
-//! Hashes over real surfaces (`HOLDPOINT_CORPUS`, `<registry>/<package>/<version>.json`): written down in another way they
-//! are the same, with one value edited they are not, and the diff says so either way.
+//! Hashes of real surfaces (`HOLDPOINT_CORPUS`, `<registry>/<package>/<version>.json`): rewriting
+//! one without changing its meaning keeps the hash, editing one value changes it, and the diff
+//! agrees in both cases.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -37,7 +38,7 @@ fn entries(path: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Writes JSON with its members in another order, escapes where none are needed, and white space.
+/// Writes JSON with its members in another order, with unnecessary escapes and white space.
 fn rewrite(value: &Value, random: &mut Random, out: &mut String) {
     match value {
         Value::String(text) => quote(text, random, out),
@@ -100,7 +101,7 @@ fn kinds(diffs: &[EntryDiff]) -> Vec<(EntryId, String, String)> {
     found.collect()
 }
 
-/// Edits one value below a tool's member, and says which member that is.
+/// Edits one value below one of a tool's members, and returns the name of that member.
 fn edit_tool(tool: &mut Value, random: &mut Random) -> Option<String> {
     let members = tool.as_object_mut()?;
     let names: Vec<String> = members.keys().filter(|name| *name != "name").cloned().collect();

@@ -1,4 +1,5 @@
-//! The marker scan on whatever it is given: it ends, in time that grows with the text, and never panics.
+//! The marker scan on arbitrary input: it terminates in time proportional to the text and never
+//! panics.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use contract::inert::{InertLimits, not_inert};
@@ -14,8 +15,9 @@ fn quoted(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// How many times as long the second work takes. Both are run in turn and the fastest of each counts, so that what else
-/// the machine does falls out; it ends once the ratio is within the limit and some rounds were run.
+/// How many times as long the second function takes. The two run alternately and the fastest run of
+/// each counts, which filters out other load on the machine. Stops once the ratio is within the
+/// limit after a minimum number of rounds.
 fn ratio(limit: f64, one: impl Fn(), other: impl Fn()) -> f64 {
     let (mut fastest_one, mut fastest_other) = (Duration::MAX, Duration::MAX);
     let mut ratio = f64::INFINITY;
@@ -30,10 +32,10 @@ fn ratio(limit: f64, one: impl Fn(), other: impl Fn()) -> f64 {
     ratio
 }
 
-/// Four times the input takes four times as long; work that is quadratic would take sixteen times.
+/// Four times the input should take four times as long; quadratic work would take sixteen times.
 const LIMIT: f64 = 8.0;
 
-/// Texts that repeat something at which a matcher could lose its way.
+/// Texts full of partial matches, which could make a matcher backtrack.
 fn adversarial() -> Vec<(&'static str, String)> {
     let unit: [(&str, &str); 22] = [
         ("names of other tools", "must call send_email before read_file "),
@@ -64,7 +66,7 @@ fn adversarial() -> Vec<(&'static str, String)> {
 
 #[test]
 fn twice_the_text_takes_about_twice_the_time() {
-    // Small enough for a busy machine to leave a run alone now and then.
+    // Small enough that even a busy machine occasionally lets a run finish undisturbed.
     const SIZE: usize = 16 * 1024;
     for (name, unit) in adversarial() {
         let text = |bytes: usize| quoted(&unit.repeat(bytes / unit.len()));
@@ -108,7 +110,7 @@ fn many_names_strings_and_references_take_time_in_proportion_too() {
     }
 }
 
-/// Without optimization the scan loses more than the reader does.
+/// Without optimization, the scan slows down more than the reader does.
 const READING_LIMIT: f64 = if cfg!(debug_assertions) { 100.0 } else { 10.0 };
 
 #[test]
@@ -163,7 +165,7 @@ proptest! {
     }
 }
 
-/// A letter in one of the disguises that folding takes off.
+/// A letter in one of the disguises that folding removes.
 fn fold_away(letter: char, choice: u32) -> String {
     let shifted =
         |first: u32| char::from_u32(first + u32::from(letter) - u32::from('a')).map(String::from);

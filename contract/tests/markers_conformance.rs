@@ -1,4 +1,5 @@
-//! The marker scan against `conformance/markers`: every hostile text trips with its class, no benign one trips at all.
+//! The marker scan against `conformance/markers`: every hostile text trips with its class, and no
+//! benign text trips.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,9 +15,9 @@ const HOSTILE: &str = include_str!("../../conformance/markers/hostile.json");
 const BENIGN: &str = include_str!("../../conformance/markers/benign.json");
 const PARAPHRASES: &str = include_str!("../../conformance/markers/paraphrases.json");
 
-/// Of the paraphrases, at least so many hostile ones trip, and at most so many benign ones. Some attacks in them no list
-/// of phrases can find. When they were first scanned, 20 of the 90 hostile ones tripped; rules were then added with them at
-/// hand.
+/// Bounds for the paraphrases: at least this many hostile ones trip, and at most this many benign
+/// ones. No list of phrases can find some of these attacks. On the first scan 20 of the 90 hostile
+/// ones tripped; rules were then written with them at hand.
 const PARAPHRASES_FOUND: usize = 70;
 const PARAPHRASES_WRONG: usize = 2;
 
@@ -35,7 +36,7 @@ const PLACES: [&str; 12] = [
     "instructions",
 ];
 
-/// The entry of a server that says the text at a place.
+/// The entry of a server with the text in the given place.
 fn entry(place: &str, text: &str) -> String {
     let mut quoted = Vec::new();
     escape_into(text, &mut quoted);
@@ -99,7 +100,7 @@ fn no_benign_text_trips() {
     let document = Document::parse(BENIGN).unwrap();
     let mut tripped = Vec::new();
     for case in document.root().items() {
-        // The server's own tools, of which a text may speak.
+        // The server's own tools, which a text may mention.
         let tools = case.get("tools").and_then(Node::as_str).unwrap_or_default();
         let entry = entry(&text(case, "place"), &text(case, "text"));
         let document = Document::parse(&entry).unwrap();

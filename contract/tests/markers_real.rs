@@ -1,5 +1,5 @@
-//! The marker scan on texts and releases of others, in the folder that `HOLDPOINT_CORPUS` names: how many hostile texts trip
-//! it, and that honest ones do not.
+//! The marker scan on third-party texts and releases, in the folder that `HOLDPOINT_CORPUS` names:
+//! how many hostile texts trip it, and that benign ones do not.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use contract::json::{Document, Node, escape_into};
@@ -7,9 +7,10 @@ use contract::markers::{ToolNames, scan};
 use contract::surface::read_capture;
 use std::path::{Path, PathBuf};
 
-/// Fewer hostile texts than this, in a hundred, mean that the scan has lost something. It was 60 when this was written.
+/// If fewer hostile texts than this trip, in percent, the scan has regressed. It was 60 when this
+/// was written.
 const FLOOR: usize = 55;
-/// The one server that has tripped the scan since its rules were first written, with all its releases.
+/// The only server whose releases have tripped the scan since its rules were first written.
 const KNOWN: &str = "workspace-mcp";
 
 fn trips(text: &str) -> bool {
@@ -24,7 +25,8 @@ fn trips(text: &str) -> bool {
 fn hostile_texts_of_others_trip_and_benign_ones_do_not() {
     let Some(corpus) = testing::corpus() else { return };
     let Ok(texts) = std::fs::read_to_string(corpus.join("hostile/texts.jsonl")) else {
-        // Captures of installed servers stand in for a corpus, and have no such texts; `conformance/markers` has some.
+        // Captures of installed servers can serve as a corpus but contain no hostile texts;
+        // `conformance/markers` has some.
         eprintln!("NOT RUN: the corpus has no hostile texts");
         return;
     };

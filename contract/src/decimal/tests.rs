@@ -32,7 +32,7 @@ fn one_value_has_one_spelling() {
 
 #[test]
 fn what_a_doubles_shortest_digits_say_exactly_prints_as_rfc_8785_prints_it() {
-    // Appendix B of RFC 8785 (the IEEE 754 pattern, the text expected).
+    // Appendix B of RFC 8785: the IEEE 754 bit pattern and the expected text.
     for (bits, expected) in [
         (0x0000000000000000_u64, "0"),
         (0x0000000000000001, "5e-324"),
@@ -60,7 +60,7 @@ fn what_a_doubles_shortest_digits_say_exactly_prints_as_rfc_8785_prints_it() {
     ] {
         assert_eq!(expected.parse::<f64>().unwrap(), f64::from_bits(bits), "{expected}");
         assert_eq!(canonical(expected), expected);
-        // Rust prints a double's shortest digits too, in a layout of its own.
+        // Rust also prints the shortest digits of a double, in its own layout.
         let shortest = format!("{:e}", f64::from_bits(bits));
         if shortest.len() < 18 {
             assert_eq!(canonical(&shortest), expected);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::hash::sha256_hex;
 
-/// A redactor to which every path exists that has no `gone` in it.
+/// A redactor for which every path exists unless it contains `gone`.
 fn redactor() -> Redactor<'static> {
     Redactor {
         exists: &|path| !path.contains("gone"),
@@ -60,7 +60,7 @@ fn launchers_are_looked_through() {
     check("node --enable-source-maps /opt/server.js --x", "script", "/opt/server.js", None);
     check("python3 server.py", "script", "server.py", None);
     check("java -jar server.jar", "script", "server.jar", None);
-    // Options behind the package are its own.
+    // Options after the package belong to the package.
     check("npx -y x-mcp -p=other", "npm", "x-mcp", None);
     check("npx -p other x-mcp", "npm", "other", None);
     check("npm exec x-mcp -p other", "npm", "other", None);
@@ -100,8 +100,9 @@ fn what_runs_in_a_project_or_elsewhere_is_what_counts() {
     }
 }
 
-/// Each line runs GOOD, and runs something else with another word in its place. Whichever options stand before it, that is
-/// another server. Where the line tells what it runs, a later argument is a detail.
+/// Each line runs GOOD, and runs something else if that word is replaced. Whichever options precede
+/// the word, the result is a different server. If the line identifies what it runs, a later
+/// argument is only a detail.
 #[test]
 fn another_package_behind_the_same_launcher_is_another_server() {
     const KNOWN: [&str; 63] = [
@@ -232,7 +233,7 @@ fn names_are_short_and_identity_leaves_out_version_and_arguments() {
     assert_ne!(origin("npx a").identity(), origin("npx b").identity());
 }
 
-/// The origin's entry says nothing of a word that was hidden, and something else once the word is another.
+/// The origin's entry does not reveal a hidden word, and changes if the word changes.
 #[track_caller]
 fn check_hidden(words: &[&str], secret: &str) {
     let found = of_words(words);
@@ -291,7 +292,8 @@ fn a_word_that_may_be_a_secret_is_kept_as_a_keyed_hash() {
     ] {
         check_hidden(&["server", word], "s3cr3t");
     }
-    // Short numbers and ordinary words are clear, and not behind an option that names a secret.
+    // Short numbers and ordinary words are stored in clear, except after an option that names a
+    // secret.
     for option in [
         "--token",
         "--pass",
@@ -386,7 +388,7 @@ fn an_entry_that_was_kept_in_clear_is_redacted_once() {
     let now = redact_entry(old, &redactor()).unwrap();
     assert!(now.contains("\"tlsKey\":\"ab\"") && now.contains("https://h/hidden:"), "{now}");
     assert_eq!(redact_entry("null", &redactor()), None);
-    // One word that only looks hidden, or one that is, stops nothing.
+    // A word that is hidden, or only looks hidden, must not stop the conversion.
     let hidden = redactor().hidden("x");
     for word in ["--style=hidden:yes", &hidden, &format!("--style={hidden}")] {
         let old = format!(
@@ -404,7 +406,7 @@ fn an_entry_that_was_kept_in_clear_is_redacted_once() {
     }
 }
 
-/// A former version kept `sha256:` and 16 digits of a word that looked like a secret.
+/// A former version stored `sha256:` and 16 digits for a word that looked like a secret.
 #[test]
 fn what_a_former_version_hashed_is_renewed_with_the_word_itself() {
     let hash = |word: &str| format!("sha256:{:.16}", sha256_hex(word.as_bytes()));
@@ -446,7 +448,8 @@ fn what_a_former_version_hashed_is_renewed_with_the_word_itself() {
     );
 }
 
-/// A path is kept in clear only if it exists, and a server may make the file that its own arguments name.
+/// A path is stored in clear only if it exists, and a server may create the file that its own
+/// arguments name.
 #[test]
 fn a_file_that_appears_or_is_gone_makes_no_other_origin() {
     let words = ["server.py", "--db=/x/y.db", "/x/y.db", "--api-key", "s3cr3t"].map(str::to_owned);
@@ -465,13 +468,13 @@ fn a_file_that_appears_or_is_gone_makes_no_other_origin() {
         let renewed = renew_entry(&entry(pinned, &words), way(&words), now);
         assert_eq!(renewed, Some(entry(now, &words)));
     }
-    // So it is where a former version kept a word in clear, and took it for the package.
+    // The same if a former version stored a word in clear and took it for the package.
     let former = r#"{"arguments":["--unheard","of","pkg"],"kind":"program","package":"npm:of","program":"npx"}"#;
     let words_of_former = ["--unheard", "of", "pkg"].map(str::to_owned);
     let launched = Way::Program { program: "npx", arguments: &words_of_former };
     let renewed = renew_entry(former, launched, &after).unwrap();
     assert_eq!(renewed, origin("npx --unheard of pkg").entry().unwrap().raw());
-    // Another path, or another secret, is another launch.
+    // A different path or a different secret is a different launch.
     for (word, other) in [("y.db", "z.db"), ("s3cr3t", "another")] {
         let others = words.clone().map(|each| each.replace(word, other));
         assert_eq!(renew_entry(&entry(&before, &words), way(&others), &after), None);

@@ -1,7 +1,8 @@
-//! The members of a call that only a new definition declares.
+//! The members of a call that only the new definition declares.
 //!
-//! While a new definition waits for a person, calls go on under the approved one. A call that uses a parameter that only
-//! the new one has must not, wherever in the call it stands: nested, behind a reference, in a branch or in a map.
+//! While a new definition awaits approval, calls continue under the approved one. A call that uses
+//! a parameter that only the new one declares must not continue, wherever the parameter occurs:
+//! nested, behind a reference, in a branch or in a map.
 
 use super::document::{Dialect, Features, Place, SchemaDocument, Target};
 use super::path::Path;
@@ -12,33 +13,34 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The work that is done to tell two definitions apart: this much for a start, and so much more for their weight. Past it
-/// every call counts as using an addition.
+/// The work allowed for comparing two definitions: this base, plus an allowance per weight. If it
+/// is exceeded, every call counts as using an addition.
 const WORK_BASE: u64 = 2_000;
 const WORK_PER_WEIGHT: u64 = 8;
 const MAX_WORK: u64 = 200_000;
 
-/// What a new definition adds, ready to be looked up in calls.
+/// The members that a new definition adds, ready to be looked up in calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Additions {
     None,
-    /// Places of a call, the first one for its arguments. A schema that refers to itself leads back to a place.
+    /// Places in a call, starting with its arguments. A recursive schema leads back to an existing
+    /// place.
     At(Vec<CallPlace>),
-    /// The definitions are too large to be told apart, or cannot be read.
+    /// The definitions are too large to compare, or cannot be read.
     Unknown,
 }
 
-/// What may stand at one place of a call.
+/// The members and items allowed at one place of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallPlace {
     members: SortedMap<Box<str>, Member>,
-    /// Members that are not declared by name.
+    /// The place for members that are not declared by name.
     further: Option<usize>,
     items: Option<usize>,
 }
 
 impl CallPlace {
-    /// Whether an object or a list may stand here.
+    /// Whether this place allows an object or a list.
     fn has_parts(&self) -> bool {
         !self.members.is_empty() || self.further.is_some() || self.items.is_some()
     }
@@ -47,12 +49,12 @@ impl CallPlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Added,
-    /// Both definitions declare it; what is in it is at this place.
+    /// Both definitions declare the member; its contents are described by this place.
     Known(usize),
 }
 
 impl Additions {
-    /// What `new` declares and `old` does not.
+    /// The members that `new` declares and `old` does not.
     pub fn between(old: &Entry, new: &Entry) -> Additions {
         let (Ok(old_document), Ok(new_document)) = (old.document(), new.document()) else {
             return Additions::Unknown;
@@ -75,7 +77,8 @@ impl Additions {
         }
     }
 
-    /// Whether a call with these arguments uses any of it. Invalid or ambiguous arguments do.
+    /// Whether a call with these arguments uses an addition. Invalid or ambiguous arguments count
+    /// as using one.
     pub fn are_used_by(&self, arguments: &[u8]) -> bool {
         match self {
             Additions::None => false,
@@ -109,12 +112,12 @@ fn is_used(places: &[CallPlace], at: usize, value: Node<'_>) -> bool {
             && value.as_str().is_some_and(|text| is_used_in_text(places, at, &text))
 }
 
-/// Some servers take the JSON text of an object or a list for the value itself.
+/// Some servers accept an object or a list given as JSON text, so such text is searched too.
 fn is_used_in_text(places: &[CallPlace], place: usize, text: &str) -> bool {
     if !text.trim_start().starts_with(['{', '[']) {
         return false;
     }
-    // A reader that is less strict may find in it what this one cannot read.
+    // A more lenient reader may find members in text that this one cannot parse.
     Document::parse(text.trim()).map_or(true, |document| is_used(places, place, document.root()))
 }
 
@@ -164,7 +167,7 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The place where these schemas apply; one that is new is looked into later.
+    /// The place where these schemas apply. A new place is queued and visited later.
     fn place(&mut self, old: Vec<Node<'a>>, new: Vec<Node<'a>>) -> usize {
         let old = self.old.applied(old, &mut self.work);
         let new = self.new.applied(new, &mut self.work);
@@ -220,7 +223,7 @@ impl<'a> Comparison<'a> {
 impl<'a> Side<'a> {
     fn of(root: Node<'a>) -> Side<'a> {
         let root_place = Place { node: root, path: Path::root("") };
-        // Only references are followed, and those are the same in every dialect.
+        // Only references are followed, and they work the same in every dialect.
         let dialect = Dialect::Draft2020;
         Side {
             document: SchemaDocument {
@@ -231,7 +234,8 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The schemas themselves and all that they apply to the same value: references and branches.
+    /// The given schemas and all others that apply to the same value, through references and
+    /// branches.
     fn applied(&self, schemas: Vec<Node<'a>>, work: &mut u64) -> Vec<Node<'a>> {
         let mut found: SortedMap<u32, Node<'a>> = SortedMap::new();
         let mut waiting = schemas;
@@ -271,7 +275,7 @@ struct DeclaredMembers<'a> {
 }
 
 impl<'a> DeclaredMembers<'a> {
-    /// What is said of a member: by its name, or as of any further one.
+    /// The schema of a member: the one declared by name, or else the one for further members.
     fn member(&self, name: &str) -> Option<Node<'a>> {
         self.named.get(name).copied().or(self.further)
     }

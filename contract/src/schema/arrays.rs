@@ -1,4 +1,4 @@
-//! Arrays: what their elements must be, by position and for the rest.
+//! Arrays: the schemas of their elements, by position and for the rest.
 
 use super::MAX_LEVELS;
 use super::compare::{Comparison, Location, Side};
@@ -45,7 +45,7 @@ impl<'a> Comparison<'a> {
         self.element(old_elements.rest.as_ref(), new_elements.rest.as_ref(), old, location);
     }
 
-    /// Reads the keywords of the dialect; nothing where they are not as the dialect has them.
+    /// Reads the keywords of the dialect. Returns `None` if their form does not match the dialect.
     fn elements(&self, side: Side, view: &View<'a>) -> Option<Elements<'a>> {
         let items = view.keywords.get("items");
         let list = items.filter(|items| items.node.is_array());
@@ -64,7 +64,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares the schema of an element; where a side has none, everything is accepted there.
+    /// Compares the schemas of an element. A missing schema accepts everything.
     fn element(
         &mut self,
         before: Option<&Place<'a>>,
@@ -91,7 +91,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares what was free before with a schema that now stands there.
+    /// Compares a schema that appeared where anything was accepted before.
     pub(super) fn against_anything(
         &mut self,
         at: &Place<'a>,
@@ -103,9 +103,10 @@ impl<'a> Comparison<'a> {
         self.must_accept(anything, after, level, part);
     }
 
-    /// Reports once if a schema that now stands somewhere refuses what was accepted there.
+    /// Reports once if a schema that appeared in a place refuses what was accepted there.
     ///
-    /// One change, one finding: the schema as a whole is what appeared, and its words are new with it.
+    /// The report is a single finding because the whole schema appeared, and its texts appeared
+    /// with it.
     pub(super) fn must_accept(
         &mut self,
         old: View<'a>,
@@ -124,7 +125,8 @@ impl<'a> Comparison<'a> {
         let kept = self.findings.len();
         let elsewhere = self.speaking_of(part);
         let location = self.location(&old, &new, None, level, &elsewhere);
-        // What is found here is not kept, so what was looked at here does not count as compared.
+        // The findings of this attempt are discarded, so the pairs it visited must not count as
+        // compared.
         let visited = self.visited.clone();
         self.charge(visited.len() as u64 / 2);
         self.views(&old, &new, &location);

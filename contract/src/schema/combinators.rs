@@ -11,7 +11,7 @@ use crate::sorted::{SortedMap, SortedSet};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A branch of the old schema, with the branch of the new one that it became.
+/// The branches of the old schema, paired with the branches of the new one that they became.
 struct Matched<'a> {
     pairs: Vec<(Place<'a>, Place<'a>)>,
     lost: Vec<Place<'a>>,
@@ -19,8 +19,9 @@ struct Matched<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Where the old schema has branches and the new one has none of them: each old branch, with what surrounds it,
-    /// must be accepted by the new schema. Returns whether that was compared.
+    /// Handles an old schema with branches whose replacement has none: the new schema must accept
+    /// each old branch, combined with the keywords around it. Returns whether the comparison was
+    /// made.
     pub(super) fn expand_lost_branches(
         &mut self,
         old: &View<'a>,
@@ -43,7 +44,7 @@ impl<'a> Comparison<'a> {
             );
             return true;
         }
-        // What the surroundings say was compared already.
+        // The keywords around the branches have already been compared.
         let rest = rest.speaking_like(new);
         let silent = View::anything(old.place.clone());
         let mut merged = Vec::new();
@@ -69,7 +70,8 @@ impl<'a> Comparison<'a> {
             let location = Location { level, old_required: Rc::new(required), ..location.clone() };
             self.inside_branch(|comparison| comparison.views(&view, new, &location));
         }
-        // One branch is narrower than all of them together: what only looks wider compared with it is not a finding.
+        // Each branch is narrower than the union of all of them, so drop findings that are wider
+        // only in comparison with one branch.
         let is_type_wider = !new_types.is_within(whole);
         let still_required = self.certainly_required(Side::New, new);
         let is_required_fewer = !location.old_required.is_subset(&still_required);
@@ -136,7 +138,7 @@ impl<'a> Comparison<'a> {
         );
     }
 
-    /// Every part of the new schema must accept what the old one accepted.
+    /// Every part of the new schema must accept what the old schema accepted.
     fn all_of(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         if old.all_of.is_empty() && new.all_of.is_empty() {
             return;
@@ -157,7 +159,7 @@ impl<'a> Comparison<'a> {
             if self.work == 0 {
                 return;
             }
-            // Its words are new with it; what it refuses is what counts.
+            // Its texts are new together with it, so only what it refuses matters.
             let after = self.view(Side::New, after);
             let before = before.clone().speaking_like(&after);
             self.inside_branch(|comparison| comparison.views(&before, &after, &inner));
@@ -167,7 +169,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares two branches, with what is known of the location they are about.
+    /// Compares two branches, given what is known of the location they apply to.
     fn branch(&mut self, before: &Place<'a>, after: &Place<'a>, location: &Location<'a>) {
         let has_reference = self.document(Side::Old).features.has_reference_within(before.node)
             || self.document(Side::New).features.has_reference_within(after.node);
@@ -194,7 +196,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Every branch of the old schema must have become one of the new schema that accepts as much.
+    /// Every branch of the old schema must have become a branch of the new one that accepts at
+    /// least as much.
     fn branches(
         &mut self,
         old: &[Place<'a>],
@@ -202,7 +205,7 @@ impl<'a> Comparison<'a> {
         location: &Location<'a>,
     ) -> Matched<'a> {
         let matched = self.matched(old, new);
-        // Next to null alone a branch speaks of every other value.
+        // If the only other branch is `null`, a branch applies to every other value.
         let others = |places: &[Place<'a>]| places.iter().filter(|at| !is_null_schema(at)).count();
         let is_alone = others(old) == 1 && others(new) == 1;
         for (before, after) in &matched.pairs {
@@ -236,7 +239,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// In `oneOf` a wider branch can overlap another, and then refuses what it accepted.
+    /// In `oneOf`, a wider branch can overlap another branch, and values in the overlap are then
+    /// refused.
     fn one_of(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         let found = self.findings.len();
         let matched = self.branches(&old.one_of, &new.one_of, location);
@@ -245,7 +249,8 @@ impl<'a> Comparison<'a> {
         }
         let path = new.place.path.step("oneOf");
         if !matched.gained.is_empty() {
-            // It is no wider for the new branch: where two accept a value, neither does.
+            // A new branch does not make `oneOf` wider by itself: a value that two branches accept
+            // is refused.
             let gained: SortedSet<String> =
                 matched.gained.iter().map(|branch| branch.path.pointer()).collect();
             let mut index = 0;
@@ -273,7 +278,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Branches where there were none: each type of value that was accepted must find a branch that accepts it all.
+    /// Branches appeared where there were none. Each accepted type of value needs a branch that
+    /// accepts all of its values.
     fn appeared(
         &mut self,
         old: &View<'a>,
@@ -341,8 +347,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Matches branches: equal ones first, then those that refer to the same definition, then by their types. Every branch
-    /// is read once for each of these, however many others there are.
+    /// Matches branches: first equal ones, then those that refer to the same definition, then by
+    /// type. Each pass reads every branch once, however many there are.
     fn matched(&mut self, old: &[Place<'a>], new: &[Place<'a>]) -> Matched<'a> {
         let mut matching = Matching {
             lost: old.to_vec(),
@@ -376,20 +382,20 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Branches that are being matched.
+/// Branches during matching.
 struct Matching<'a> {
     /// The old branches without a partner.
     lost: Vec<Place<'a>>,
-    /// The new branches, each taken out once it has a partner.
+    /// The new branches; each becomes `None` once it has a partner.
     gained: Vec<Option<Place<'a>>>,
     pairs: Vec<(Place<'a>, Place<'a>)>,
 }
 
-/// Where the free branches with a key stand, in their order.
+/// The indices of the unmatched branches with a given key, in order.
 type Keyed<K> = SortedMap<K, VecDeque<usize>>;
 
 impl<'a> Matching<'a> {
-    /// Pairs each old branch with the first free new one that has the same key.
+    /// Pairs each old branch with the first unmatched new branch that has the same key.
     fn pair_equal<K: Ord>(
         &mut self,
         comparison: &mut Comparison<'a>,
@@ -398,7 +404,7 @@ impl<'a> Matching<'a> {
         self.pair_by(comparison, key, |key, free| free.get_mut(key));
     }
 
-    /// Pairs each old branch with the first of the free new ones that `find` chooses by its key.
+    /// Pairs each old branch with the first unmatched new branch that `find` selects by its key.
     fn pair_by<K: Ord>(
         &mut self,
         comparison: &mut Comparison<'a>,

@@ -1,4 +1,4 @@
-//! The walk over two schemas side by side.
+//! Walks two schemas side by side.
 
 use super::document::{Dialect, Features, Place, SchemaDocument};
 use super::path::Path;
@@ -18,13 +18,15 @@ use std::rc::Rc;
 
 pub(super) type Names<'a> = SortedSet<Cow<'a, str>>;
 
-/// What the instances are.
+/// What the instances of the schema are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Arguments of a call: only with members that the old schema declares, unless it says `additionalProperties`. A
-    /// parameter that is gone breaks them, even where the new schema would accept it as a further member.
+    /// Arguments of a call. They contain only members that the old schema declares, unless it has
+    /// `additionalProperties`. A removed parameter breaks them even if the new schema would accept
+    /// it as an additional member.
     Arguments,
-    /// Results, with any members: one that the new schema does not declare is a further member there.
+    /// Results, with any members. A member that the new schema does not declare counts as an
+    /// additional member.
     Results,
 }
 
@@ -35,27 +37,27 @@ pub(super) enum Side {
     New,
 }
 
-/// What is known of an instance location beyond the two schemas that are being compared there: branches of
-/// combinators are compared one by one, and what their neighbours say counts.
+/// What is known of an instance location besides the two schemas being compared there. Branches of
+/// combinators are compared one by one, but the branches next to them matter too.
 #[derive(Debug, Clone)]
 pub(super) struct Location<'a> {
-    /// The schemas of the location as a whole, by their indices.
+    /// The schemas of the location as a whole, by index.
     pub(super) at: (u32, u32),
-    /// The property that the location is, where it is one.
+    /// The name of the property at this location, if it is a property.
     pub(super) name: Option<Cow<'a, str>>,
     pub(super) level: usize,
     pub(super) old_speakers: Rc<Speakers<'a>>,
     pub(super) new_declared: Rc<Names<'a>>,
-    /// What every instance of the old schema has.
+    /// The members that every instance of the old schema has.
     pub(super) old_required: Rc<Names<'a>>,
 }
 
 /// A pair of schemas under comparison, with the context that affects the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Visit<'a> {
-    /// The schemas of a location, with the old schemas that speak of it elsewhere.
+    /// The schemas of a location, with the old schemas elsewhere that also apply to it.
     Location(u32, u32, Vec<u32>),
-    /// Two branches of a location, with what its old instances certainly have.
+    /// Two branches of a location, with the members that its old instances certainly have.
     Branch(u32, u32, (u32, u32), Rc<Names<'a>>),
 }
 
@@ -64,14 +66,15 @@ pub(super) struct Comparison<'a> {
     old: SchemaDocument<'a>,
     new: SchemaDocument<'a>,
     pub(super) findings: Vec<Finding>,
-    /// The pairs that were or are being compared, branches once for each location they are about: cycles end here.
+    /// The pairs that have been visited; branches once per location they apply to. This ends
+    /// cycles.
     pub(super) visited: HashSet<Visit<'a>>,
     /// The schemas that references led to, old and new.
     pub(super) referenced: (SortedSet<u32>, SortedSet<u32>),
     pub(super) work: u64,
     pointer: &'a str,
     pub(super) reading: Reading,
-    /// How many branches the comparison is inside of that do not speak of every value on their own.
+    /// How many enclosing branches do not apply to every value.
     branches: usize,
 }
 
@@ -148,7 +151,8 @@ impl<'a> Comparison<'a> {
         if self.findings.len() >= MAX_FINDINGS {
             self.work = 0;
         }
-        // What is found without work left may be wrong; that the schemas are undiffable is reported instead.
+        // Findings made after the work ran out may be wrong; the schemas are reported as undiffable
+        // instead.
         if self.work == 0 {
             return;
         }
@@ -157,7 +161,7 @@ impl<'a> Comparison<'a> {
         self.findings.push(Finding::new(kind, path.pointer(), before.as_deref(), after.as_deref()));
     }
 
-    /// Reports a change of a keyword that stands in the old schema, in the new one, or in both.
+    /// Reports a change of a keyword that is present in the old schema, in the new one, or in both.
     pub(super) fn report_change(
         &mut self,
         kind: ChangeKind,
@@ -169,7 +173,7 @@ impl<'a> Comparison<'a> {
         self.report(kind, &path, old.map(|place| place.node), new.map(|place| place.node));
     }
 
-    /// Reports a change with what exactly it is, unless it is in one branch of several.
+    /// Reports a change with its exact detail, except inside one of several branches.
     pub(super) fn report_detail(
         &mut self,
         kind: ChangeKind,
@@ -184,14 +188,14 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares inside of a branch, where a keyword does not speak of every value on its own.
+    /// Runs a comparison inside a branch, where keywords do not apply to every value.
     pub(super) fn inside_branch(&mut self, compare: impl FnOnce(&mut Self)) {
         self.branches += 1;
         compare(self);
         self.branches -= 1;
     }
 
-    /// Compares two schemas of one instance location, which may be a part that other branches speak of too.
+    /// Compares two schemas of one instance location. Other branches may apply to the same part.
     pub(super) fn schemas(
         &mut self,
         old: &Place<'a>,
@@ -218,7 +222,7 @@ impl<'a> Comparison<'a> {
         let (old_view, new_view) = (self.view(Side::Old, old), self.view(Side::New, new));
         let location = self.location(&old_view, &new_view, name, level, &elsewhere);
         self.views(&old_view, &new_view, &location);
-        // Every keyword was looked at and none refuses or says anything else: the difference means the same.
+        // Every keyword was compared and none was found to differ, so the schemas are equivalent.
         if self.findings.len() != found {
             return;
         }
@@ -229,7 +233,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether two documents are equal but for what is compared on its own.
+    /// Whether two documents are equal except for the parts that are compared separately.
     fn is_equal_root(&mut self, old: &Place<'a>, new: &Place<'a>) -> bool {
         let form = |place: &Place<'a>| {
             if !place.node.is_object() {
@@ -247,7 +251,8 @@ impl<'a> Comparison<'a> {
         form(old) == form(new)
     }
 
-    /// Whether the schemas of a location are to be compared now, for they were not before.
+    /// Marks the schemas of a location as visited. Returns whether they had not been visited
+    /// before.
     fn enter_location(
         &mut self,
         old: &Place<'a>,
@@ -262,7 +267,7 @@ impl<'a> Comparison<'a> {
         self.visited.insert(Visit::Location(old.node.index(), new.node.index(), others))
     }
 
-    /// The same for two branches of a location.
+    /// Like [`Self::enter_location`], for two branches of a location.
     pub(super) fn enter_branch(
         &mut self,
         old: &Place<'a>,
@@ -293,7 +298,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether two schemas have the same bytes. Comparing those costs next to nothing, unless it is done often.
+    /// Whether two schemas have the same bytes. This is cheap unless it is done often.
     pub(super) fn is_byte_equal(&mut self, old: &Place<'a>, new: &Place<'a>) -> bool {
         const BYTES_PER_WORK: u64 = 1_024;
         let (old, new) = (old.node.raw(), new.node.raw());
@@ -309,7 +314,7 @@ impl<'a> Comparison<'a> {
         self.work > 0 && is_same(old.node, new.node, Position::Schema)
     }
 
-    /// Compares all that two schemas say of one location.
+    /// Compares everything that two schemas say about one location.
     pub(super) fn views(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         if self.work == 0 {
             return;
@@ -335,7 +340,8 @@ impl<'a> Comparison<'a> {
         if self.expand_lost_branches(old, new, location) {
             return;
         }
-        // What stands next to branches may have moved into them or out of them, and speaks of no value on its own.
+        // Keywords next to branches may have moved into or out of them, and do not apply to every
+        // value.
         match old.has_combinator() || new.has_combinator() {
             true => self.inside_branch(|inside| inside.keywords(old, new, location)),
             false => self.keywords(old, new, location),
@@ -346,7 +352,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares everything but the branches.
+    /// Compares all keywords except the combinators.
     fn keywords(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         let old_types = self.effective_types(Side::Old, old);
         self.types(old, new, old_types);
@@ -362,7 +368,8 @@ impl<'a> Comparison<'a> {
         self.opaque(old, new);
     }
 
-    /// Objects and arrays listed in `enum` have parts that no schema declares: then only equal schemas match.
+    /// No schema declares the parts of objects and arrays listed in `enum`, so the schemas must be
+    /// equal there.
     fn listed_values(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         if !location.old_speakers.lists_parts {
             return;
@@ -391,13 +398,13 @@ impl<'a> Comparison<'a> {
             })
     }
 
-    /// Keywords without a rule: what they mean must be the same on both sides.
+    /// Keywords without a rule of their own must mean the same on both sides.
     fn opaque(&mut self, old: &View<'a>, new: &View<'a>) {
         let keywords: SortedSet<_> = old.opaque.keys().chain(new.opaque.keys()).cloned().collect();
         for keyword in keywords {
             let (before, after) = (old.opaque.get(&keyword), new.opaque.get(&keyword));
             let is_same = match (before, after) {
-                // The meaning of these depends on their sibling keywords.
+                // These depend on their sibling keywords.
                 _ if keyword.starts_with("unevaluated") => {
                     self.means_the_same(&old.place, &new.place, Position::Schema, false)
                 }
@@ -476,7 +483,7 @@ impl<'a> Comparison<'a> {
                 || is_generated(&before) && is_generated(&after));
         let kind =
             if is_harmless { ChangeKind::MetadataChanged } else { ChangeKind::DescriptionOnly };
-        // Where all are there in another order, the first of each side stands for them.
+        // If the same texts are in a different order, report the first of each side.
         let (was, is) = match (was, is) {
             (None, None) => (before.first().cloned(), after.first().cloned()),
             changed => changed,
@@ -503,7 +510,8 @@ impl<'a> Comparison<'a> {
         self.report_detail(kind, old, new, Detail::Keyword);
     }
 
-    /// Definitions that nothing refers to, and the names of all: they say nothing of an instance, but are read.
+    /// Compares unreferenced definitions and the names of all definitions. They do not affect
+    /// instances, but models read them.
     fn definitions(&mut self, old: &Place<'a>, new: &Place<'a>) {
         let collect = |root: &Place<'a>| -> SortedMap<Cow<'a, str>, Place<'a>> {
             let containers =
@@ -557,7 +565,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Tries a comparison without keeping what it finds: whether nothing in it breaks.
+    /// Runs a comparison and discards its findings. Returns whether none of them was a break.
     pub(super) fn holds(&mut self, attempt: impl FnOnce(&mut Self)) -> bool {
         let findings = std::mem::take(&mut self.findings);
         let visited = std::mem::take(&mut self.visited);
@@ -570,25 +578,26 @@ impl<'a> Comparison<'a> {
 }
 
 impl Reading {
-    /// Whether an instance that was accepted may be refused by what a finding says.
+    /// Whether a finding means that a previously accepted instance may now be refused.
     pub(super) fn is_broken_by(self, finding: &Finding) -> bool {
         match (self, finding.kind) {
-            // Whether the new schema accepts it as a further member is compared in addition.
+            // Whether the new schema accepts the member as an additional one is compared
+            // separately.
             (Reading::Results, ChangeKind::RemovedParam) => false,
-            // A result may have had any value under that name.
+            // Before, a result could have any value under that name.
             (Reading::Results, ChangeKind::AddedOptionalParam) => true,
             _ => matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe),
         }
     }
 }
 
-/// Whether the only title of a document's root is its own, not that of a branch or a definition, and an identifier.
+/// Whether a document has a single title, which belongs to its root and is an identifier.
 fn is_generated_title(titles: &[Place<'_>], root: &str) -> bool {
     let [title] = titles else { return false };
     is_identifier(title.node) && title.path.pointer() == format!("{root}/title")
 }
 
-/// Whether a title is a single identifier: frameworks generate such titles from the names of classes.
+/// Whether a title is a single identifier: frameworks generate such titles from class names.
 pub(super) fn is_identifier(title: Node<'_>) -> bool {
     const LONGEST: usize = 64;
     let Some(title) = title.as_str() else { return false };
@@ -601,7 +610,7 @@ pub(super) fn is_identifier(title: Node<'_>) -> bool {
 
 /// Whether a title only spells a property's name differently (`User ID` for `user_id`).
 pub(crate) fn is_spelling_of(title: Node<'_>, name: Option<&str>) -> bool {
-    // Only what separates words is left out: anything else in a title is something that the name does not say.
+    // Only word separators are dropped: any other character in a title adds something to the name.
     let letters = |text: &str| -> String {
         let is_separator = |c: &char| matches!(c, ' ' | '_' | '-' | '.' | '/');
         text.chars().filter(|c| !is_separator(c)).flat_map(char::to_lowercase).collect()

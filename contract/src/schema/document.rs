@@ -1,4 +1,5 @@
-//! One schema document: its dialect, its references, and what in it keeps a comparison from being sure.
+//! One schema document: its dialect, its references, and the features that make a comparison
+//! uncertain.
 
 use super::path::Path;
 use crate::canonical::Position;
@@ -7,7 +8,7 @@ use crate::percent::percent_decoded;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// A schema and where it stands.
+/// A schema with its place.
 #[derive(Debug, Clone)]
 pub(super) struct Place<'a> {
     pub(super) node: Node<'a>,
@@ -22,13 +23,13 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The elements of an array, each in its place.
+    /// The elements of an array, with their places.
     pub(super) fn items(&self) -> Vec<Place<'a>> {
         let place = |(index, node)| Place { node, path: self.path.item(index) };
         self.node.items().enumerate().map(place).collect()
     }
 
-    /// The members of an object, each in its place.
+    /// The members of an object, with their places.
     pub(super) fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Place<'a>)> {
         let path = self.path.clone();
         self.node.members().map(move |(key, node)| {
@@ -38,7 +39,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// How a schema is to be read.
+/// The rules by which a schema is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Draft7,
@@ -47,7 +48,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// Whether keywords next to a `$ref` count.
+    /// Whether keywords next to a `$ref` have an effect.
     pub(super) fn reads_siblings_of_references(self) -> bool {
         match self {
             Dialect::Draft7 => false,
@@ -55,7 +56,8 @@ impl Dialect {
         }
     }
 
-    /// Whether the dialect has a keyword that others do not have. Where it is unknown it asserts nothing.
+    /// Whether the dialect has a keyword that some dialects lack. An unknown keyword asserts
+    /// nothing.
     pub(super) fn has(self, keyword: &str) -> bool {
         match keyword {
             "prefixItems" => self == Dialect::Draft2020,
@@ -72,7 +74,7 @@ impl Dialect {
     }
 }
 
-/// What `$schema` says.
+/// The dialect that `$schema` declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Declared {
     Nothing,
@@ -80,22 +82,23 @@ pub(super) enum Declared {
     Unknown,
 }
 
-/// What a walk over all subschemas of a document found.
+/// The findings of a walk over all subschemas of a document.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     /// The schemas that have a `$ref`, by index, sorted.
     references: Vec<u32>,
-    /// All schemas, by index, sorted: what else a pointer leads to was not looked through.
+    /// All schemas by index, sorted. Anything else that a pointer leads to has not been examined.
     schemas: Vec<u32>,
-    /// The document has a name of its own, which a reference may use.
+    /// The document has a name that references may use.
     has_name: bool,
     /// The document is one of draft 2019-09.
     is_2019: bool,
     /// A keyword whose meaning differs between the dialects is in use.
     pub(super) is_dialect_sensitive: bool,
-    /// A dynamic reference, or one by name: what it means cannot be told without resolving base URIs.
+    /// The document has a dynamic or a named reference, whose target cannot be known without
+    /// resolving base URIs.
     has_named_references: bool,
-    /// Every `$id` below the root, as it is written.
+    /// Every `$id` below the root, as written.
     nested_ids: Vec<String>,
 }
 
@@ -106,8 +109,9 @@ impl Features {
         self.references.get(start).is_some_and(|&index| index < end)
     }
 
-    /// Whether references in the two documents can be told apart by following pointers. A nested `$id` changes what a
-    /// reference near it means, so it must be the same on both sides, with no reference to change.
+    /// Whether following pointers resolves the references of both documents correctly. A nested
+    /// `$id` changes the meaning of references near it, so nested ids must be equal on both sides
+    /// and must not occur together with references.
     pub(super) fn can_follow_references(&self, other: &Features) -> bool {
         let has_references = !self.references.is_empty() || !other.references.is_empty();
         let has_ids = !self.nested_ids.is_empty() || !other.nested_ids.is_empty();
@@ -140,7 +144,7 @@ impl Features {
                     has_reference = true;
                     self.reference(value);
                 }
-                // Without an anchor in the document it leads to the root.
+                // In a document without anchors it refers to the root.
                 "$recursiveRef" if self.is_2019 && value.is_text("#") => {
                     has_reference = true;
                     self.is_dialect_sensitive = true;
@@ -164,7 +168,8 @@ impl Features {
         }
     }
 
-    /// A reference by name can lead anywhere in a document: to an anchor, or to the document by its own `$id`.
+    /// A named reference can lead anywhere in a document: to an anchor, or to the document itself
+    /// by its `$id`.
     fn reference(&mut self, value: Node<'_>) {
         let Some(text) = value.as_str() else { return };
         self.has_named_references |= match text.strip_prefix('#') {
@@ -187,7 +192,8 @@ impl Features {
             "items" if value.is_array() => self.is_dialect_sensitive = true,
             _ => {}
         }
-        // Which keywords hold schemas is said in one place, where the canonical form asks too.
+        // Which keywords hold schemas is defined once, in `Position`, which the canonical form uses
+        // too.
         match Position::of_keyword(keyword) {
             Position::SchemaMap | Position::SetMap => {
                 value.members().for_each(|(_, schema)| self.schema(schema, false));
@@ -209,11 +215,11 @@ pub(super) struct SchemaDocument<'a> {
     pub(super) features: Rc<Features>,
 }
 
-/// What a `$ref` leads to.
+/// The target of a `$ref`.
 #[derive(Debug, Clone)]
 pub(super) enum Target<'a> {
     Schema(Place<'a>),
-    /// Another document, or nothing: never fetched, compared by its string.
+    /// Another document, or nothing. It is never fetched; the reference is compared as a string.
     Elsewhere,
 }
 
@@ -232,14 +238,14 @@ impl<'a> SchemaDocument<'a> {
         }
     }
 
-    /// Follows a reference within the document. Looking through an object's members counts as work.
+    /// Resolves a reference within the document. Searching an object's members counts as work.
     pub(super) fn resolve(&self, reference: &str, work: &mut u64) -> Target<'a> {
         let Some(fragment) = reference.strip_prefix('#') else { return Target::Elsewhere };
         if fragment.is_empty() {
             return Target::Schema(self.root.clone());
         }
         *work = work.saturating_sub(fragment.len() as u64 / 32);
-        // Without work left nothing that follows from this counts.
+        // Once the work has run out, results are discarded anyway.
         if *work == 0 {
             return Target::Elsewhere;
         }

@@ -1,4 +1,5 @@
-//! What follows from a schema as a whole: the types it leaves, the names it declares, what it certainly requires.
+//! Facts that follow from a schema as a whole: the types it allows, the names it declares, the
+//! members it certainly requires.
 
 use super::compare::{Comparison, Names, Side};
 use super::document::{Dialect, Place, Target};
@@ -9,11 +10,11 @@ use crate::diff::Budget;
 use crate::json::{Kind, Node};
 use crate::sorted::SortedSet;
 
-/// Combinators within combinators are looked into this far; below that nothing is assumed.
+/// Nested combinators are followed down to this depth; nothing is assumed about deeper ones.
 const MAX_NESTED_COMBINATORS: usize = 8;
 
 impl<'a> Comparison<'a> {
-    /// The types that an accepted instance can have. Never too small.
+    /// The types that an accepted instance can have. This never omits a possible type.
     pub(super) fn effective_types(&mut self, side: Side, view: &View<'a>) -> TypeSet {
         self.effective_types_within(side, view, 0)
     }
@@ -51,12 +52,13 @@ impl<'a> Comparison<'a> {
         types
     }
 
-    /// The members that every accepted object has: over branches of which one must hold, what all of them require.
+    /// The members that every accepted object has. Of alternative branches, only members that all
+    /// of them require count.
     pub(super) fn certainly_required(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
         self.required_within(side, view, 0, true)
     }
 
-    /// The members that some branch requires.
+    /// The members that at least one branch requires.
     pub(super) fn possibly_required(&mut self, side: Side, view: &View<'a>) -> Names<'a> {
         self.required_within(side, view, 0, false)
     }
@@ -93,7 +95,8 @@ impl<'a> Comparison<'a> {
         names
     }
 
-    /// The parameters of the new schema that some call must give, with their pointers, and at most so many.
+    /// The parameters of the new schema that some call must give, with their pointers, up to `most`
+    /// of them.
     pub(super) fn all_required(
         mut self,
         most: usize,
@@ -131,7 +134,7 @@ impl<'a> Comparison<'a> {
         {
             return true;
         }
-        // Objects told apart by a member that both must have, with values that they do not share.
+        // Objects are disjoint if both require a member whose allowed values do not overlap.
         common == TypeSet::OBJECT
             && left
                 .required
@@ -166,7 +169,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whether two values are the same once references are followed; with `texts`, also in what they say.
+    /// Whether two values are the same once references are followed. With `texts`, their texts must
+    /// be the same too.
     pub(super) fn means_the_same(
         &mut self,
         old: &Place<'a>,
@@ -270,14 +274,14 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether two references that are not followed are to the same thing: one and the same document that is not this.
+    /// Whether two references to another document are to the same one.
     pub(super) fn refers_to_the_same_elsewhere(&self, old: Node<'a>, new: Node<'a>) -> bool {
         let is_outside = |node: Node<'a>| node.as_str().is_some_and(|text| !text.starts_with('#'));
         is_outside(old) && old.as_str() == new.as_str()
     }
 }
 
-/// Whether a keyword is one that leads to another schema of the document.
+/// Whether a keyword refers to another schema of the document.
 fn is_reference(keyword: &str, dialect: Dialect) -> bool {
     keyword == "$ref" || keyword == "$recursiveRef" && dialect.has(keyword)
 }

@@ -1,4 +1,4 @@
-//! Objects: their properties, which of them must be there, and what else may be.
+//! Objects: their properties, which of them are required, and which other members are allowed.
 
 use super::compare::{Comparison, Location, Reading, Side};
 use super::document::Place;
@@ -15,7 +15,7 @@ impl<'a> Comparison<'a> {
         let names: SortedSet<&Cow<'a, str>> =
             old.properties.keys().chain(new.properties.keys()).collect();
         self.charge(names.len() as u64);
-        // Required in one branch counts.
+        // A member that only one branch requires counts as required.
         let required = match new.has_combinator() {
             true => self.possibly_required(Side::New, new),
             false => new.required.clone(),
@@ -58,7 +58,8 @@ impl<'a> Comparison<'a> {
                 Reading::Results => {}
             }
         }
-        // Declared in another branch or nowhere: here it counts among the further members.
+        // The property is declared in another branch or nowhere; this schema treats it as an
+        // additional member.
         if let Some(further) = new.keywords.get("additionalProperties") {
             let further = further.clone();
             let part = Part::Member(&location.old_speakers, name);
@@ -97,9 +98,10 @@ impl<'a> Comparison<'a> {
         let level = location.level + 1;
         let part = Part::Member(&location.old_speakers, name);
         match old.keywords.get("additionalProperties") {
-            // It could not be given before, so nothing that was valid has it.
+            // The member could not be given before, so no valid instance has it.
             Some(further) if further.node.kind() == Kind::False => {}
-            // It could be given before, as any further member: what was accepted then must be accepted now.
+            // The member could be given before as an additional one. Whatever was accepted then
+            // must still be accepted.
             Some(further) => {
                 let further = self.view(Side::Old, &further.clone());
                 self.must_accept(further, after, level, part);
@@ -196,7 +198,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// `dependentRequired`: more dependents refuse more.
+    /// `dependentRequired`: additional dependents refuse more.
     fn dependents(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         let keyword = "dependentRequired";
         let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
@@ -235,7 +237,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Whether any part of a schema has a client copy an argument into a header.
+/// Whether any part of a schema makes a client copy an argument into a header.
 fn binds_a_header(place: &Place<'_>) -> bool {
     let mut open = vec![place.node];
     while let Some(node) = open.pop() {

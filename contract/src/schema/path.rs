@@ -1,9 +1,10 @@
-//! Where a schema stands in its entry, as a chain of steps that is written out only for a finding.
+//! The place of a schema in its entry, as a chain of steps that is only written out for a finding.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// A member name is cut here in a pointer: names can be as long as an entry, and every finding carries its pointer.
+/// Longer member names are truncated in a pointer: a name can be as long as its entry, and every
+/// finding carries its pointer.
 const STEP_CHARACTERS: usize = 200;
 
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ impl<'a> Path<'a> {
         self.0.as_ref().map(|step| step.name.clone().into_owned())
     }
 
-    /// Whether the last step is this one.
+    /// Whether the last step is `name`.
     pub(super) fn ends_with(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|step| step.name == name)
     }
@@ -56,7 +57,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// One step of a JSON Pointer, escaped, and cut where the name is very long.
+/// One step of a JSON Pointer, escaped, and truncated if the name is very long.
 pub(crate) fn pointer_step(name: &str) -> String {
     let cut = match name.char_indices().nth(STEP_CHARACTERS) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or("")),

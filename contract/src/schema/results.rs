@@ -1,5 +1,6 @@
-//! What changed between two output schemas. A result comes from the server, so the direction is the other one: the client
-//! relies on the old schema, and every result that the new schema allows should be one that the old schema allows.
+//! Compares two output schemas. Results come from the server, so the comparison runs in the
+//! opposite direction: the client relies on the old schema, so the old schema should allow every
+//! result that the new one allows.
 
 use super::compare::Reading;
 use super::{compare_as, compare_within};
@@ -11,23 +12,26 @@ use crate::json::Node;
 /// What changed between two output schemas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Results {
-    /// What is said differently and, where both schemas allow the same results, what is written differently.
+    /// Changed texts and, if both schemas allow the same results, differences in how they are
+    /// written.
     pub said: Vec<Finding>,
-    /// How the results that the new schema allows relate to those of the old one, unless they are the same.
+    /// How the results of the new schema relate to those of the old one. `None` if they are the
+    /// same.
     pub change: Option<Meaning>,
-    /// What exactly is allowed differently.
+    /// The exact differences in what is allowed.
     pub detail: Option<Detail>,
 }
 
-/// The most changes of results that are told one by one.
+/// The most changes of results that are listed one by one.
 const MOST_PARTS: usize = 8;
 
-/// Compares two output schemas. `pointer` is where they stand in their entry.
+/// Compares two output schemas. `pointer` is their place in the entry.
 pub fn compare_results(old: Node<'_>, new: Node<'_>, pointer: &str) -> Results {
     compare_results_within(old, new, pointer, &mut Budget::default())
 }
 
-/// Compares two output schemas with the work that is left in `budget`. Without enough of it the results count as outside.
+/// Compares two output schemas with the work left in `budget`. If that is not enough, the results
+/// count as outside.
 pub(crate) fn compare_results_within(
     old: Node<'_>,
     new: Node<'_>,
@@ -52,7 +56,7 @@ pub(crate) fn compare_results_within(
     Results { said, change: Some(change), detail: Some(Detail::Results(parts, more)) }
 }
 
-/// Whether a change of an output schema may allow results that were not allowed: those matter most.
+/// Whether a change of an output schema may allow new results. Those changes matter most.
 fn allows_more(finding: &Finding) -> bool {
     let may_be = [ChangeKind::RemovedParam, ChangeKind::TypeChanged, ChangeKind::DefaultChanged];
     matches!(finding.class, ChangeClass::Widening | ChangeClass::FailSafe)

@@ -1,8 +1,10 @@
-//! What a schema says in addition to what it accepts: texts, defaults and header bindings, anywhere in it.
+//! Compares what schemas say besides which instances they accept: texts, defaults and header
+//! bindings, anywhere in them.
 //!
-//! The comparison of views looks at what is said of an instance. This one reads both schemas as they are written, so that
-//! nothing a model or a client reads hides where no instance leads: in a branch, in a definition that nothing refers
-//! to, next to a `$ref` that overrides it, under a type that excludes it.
+//! The comparison of views only covers keywords that apply to an instance. This module reads both
+//! schemas as written, so that nothing a model or a client reads can hide where no instance leads:
+//! in a branch, in an unreferenced definition, next to a `$ref` that overrides it, under a type
+//! that excludes it.
 
 use super::MAX_FINDINGS;
 use super::compare::{is_identifier, is_spelling_of};
@@ -15,14 +17,14 @@ use crate::percent::percent_decoded;
 use crate::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
 
-/// One thing said: the keyword, where, and of which property.
+/// One text, default or binding: its keyword, its place, and the property it belongs to.
 struct Said<'a> {
     keyword: &'static str,
     place: Place<'a>,
     property: Option<Cow<'a, str>>,
 }
 
-/// All that a schema says, and all its references with where they stand.
+/// Everything a schema says in this sense, and all of its references with their places.
 #[derive(Default)]
 struct Sayings<'a> {
     said: Vec<Said<'a>>,
@@ -107,7 +109,8 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// A binding counts as often as it is made; a text or a default that is elsewhere in the other schema has moved.
+    /// Header bindings are matched by count. A text or a default that occurs anywhere in the other
+    /// schema has only moved.
     fn is_matched(
         &self,
         others: &SortedMap<Key<'a>, usize>,
@@ -121,19 +124,20 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// What says nothing wherever it stands: a title that spells the name, a default of null.
+    /// Whether this adds nothing anywhere: a title that spells the property's name, a default of
+    /// null, `deprecated` that is not true.
     fn says_nothing(&self) -> bool {
         match self.keyword {
             "title" => is_spelling_of(self.place.node, self.property.as_deref()),
             "default" => self.place.node.is_null(),
-            // Any other value than a boolean is compared as a keyword without a rule.
+            // Values that are not booleans are compared as a keyword without a rule.
             "deprecated" => self.place.node.kind() != Kind::True,
             _ => false,
         }
     }
 }
 
-/// Findings for what is said in one schema and not in the other, where the comparison has none yet.
+/// Findings for what only one of the schemas says, unless the comparison has already reported it.
 pub(super) fn compare<'a>(
     old: Node<'a>,
     new: Node<'a>,
@@ -145,7 +149,8 @@ pub(super) fn compare<'a>(
         let found = known.iter().filter(|finding| kinds.contains(&finding.kind));
         found.map(|finding| finding.path.clone()).collect()
     };
-    // What comes or goes with a parameter is told with it, and so is what stands where nothing could be compared.
+    // The report of an added or removed parameter covers everything inside it, and so does a report
+    // that something is undiffable.
     let mut added = paths(&[
         ChangeKind::AddedOptionalParam,
         ChangeKind::AddedRequiredParam,
@@ -156,7 +161,7 @@ pub(super) fn compare<'a>(
     let mut seen = Seen::default();
     known.iter().for_each(|finding| seen.add(finding.kind, &finding.path));
     let (old_counts, new_counts) = (old_said.counts(), new_said.counts());
-    // A generated title that is another identifier is told by the comparison, as metadata.
+    // A generated title that is another identifier is already reported as metadata.
     let is_generated = |root: Node<'_>| root.get("title").is_some_and(is_identifier);
     let generated = (is_generated(old) && is_generated(new)).then(|| format!("{pointer}/title"));
     let mut findings = Vec::new();
@@ -166,7 +171,7 @@ pub(super) fn compare<'a>(
         (&old_said, &new_counts, &old_counts, &removed, false),
     ];
     for (sayings, others, own, apart, is_new) in sides {
-        // In the order of their pointers, whatever the order in which they are written.
+        // In order of pointer, whatever the order in the documents.
         let mut changed: Vec<(String, &Said<'_>)> = sayings
             .said
             .iter()
@@ -181,7 +186,8 @@ pub(super) fn compare<'a>(
             if is_told || is_beneath(&path, apart) {
                 continue;
             }
-            // Of a parameter whose text is already told to have changed, what was said before is no further change.
+            // If the text of a parameter is already reported as changed, its old text is not
+            // another change.
             if !is_new && seen.is_any_within(said.kind(), parameter_of(&path)) {
                 continue;
             }
@@ -201,7 +207,8 @@ pub(super) fn compare<'a>(
     findings
 }
 
-/// The pointers of what is told, by kind. Looking through all findings for each would cost their square.
+/// The pointers of reported changes, by kind. Searching all findings for each one would take
+/// quadratic time.
 #[derive(Default)]
 struct Seen(SortedMap<ChangeKind, SortedSet<String>>);
 
@@ -214,7 +221,7 @@ impl Seen {
         self.0.get(&kind).is_some_and(|paths| paths.contains(path))
     }
 
-    /// Whether anything of that kind is told of a place or of what is in it.
+    /// Whether a finding of this kind has been reported at a place or below it.
     fn is_any_within(&self, kind: ChangeKind, place: &str) -> bool {
         // `/properties/a` is not above `/properties/ab`.
         let inside = format!("{place}/");
@@ -226,7 +233,7 @@ impl Seen {
     }
 }
 
-/// A new parameter may bring definitions of its own: what they say is new with it.
+/// A new parameter may bring its own definitions, and everything they say is new with it.
 fn add_definitions(added: &mut SortedSet<String>, old: Node<'_>, new: &Sayings<'_>, pointer: &str) {
     if added.is_empty() {
         return;
@@ -239,7 +246,8 @@ fn add_definitions(added: &mut SortedSet<String>, old: Node<'_>, new: &Sayings<'
             definitions.filter_map(move |(name, _)| Some((container, name.as_str()?)))
         })
         .collect();
-    // The new definitions that each reference leads to, by the definition that the reference stands in, if any.
+    // For each definition that contains references (`None` for the rest of the schema), the new
+    // definitions they lead to.
     let mut within: SortedMap<Option<String>, Vec<(String, String)>> = SortedMap::new();
     for reference in &new.references {
         let Some(text) = reference.node.as_str() else { continue };
@@ -266,7 +274,7 @@ fn add_definitions(added: &mut SortedSet<String>, old: Node<'_>, new: &Sayings<'
     }
 }
 
-/// The pointer of the definition that a pointer leads into.
+/// The pointer of the definition that contains a place.
 fn definition_around(path: &str, root: &str) -> Option<String> {
     let mut steps = path.strip_prefix(root)?.strip_prefix('/')?.split('/');
     let (container, name) = (steps.next()?, steps.next()?);
@@ -274,7 +282,7 @@ fn definition_around(path: &str, root: &str) -> Option<String> {
     is_definition.then(|| format!("{root}/{container}/{name}"))
 }
 
-/// The pointer of the parameter that a pointer leads into, or of the whole.
+/// The pointer of the parameter that contains a place, or else the pointer itself.
 fn parameter_of(path: &str) -> &str {
     const STEP: &str = "/properties/";
     let Some(start) = path.rfind(STEP).map(|at| at + STEP.len()) else {
@@ -284,7 +292,7 @@ fn parameter_of(path: &str) -> &str {
     path.get(..end).unwrap_or(path)
 }
 
-/// Whether a pointer leads below one of some others.
+/// Whether a place is below one of some other places.
 fn is_beneath(path: &str, others: &SortedSet<String>) -> bool {
     path.char_indices()
         .filter(|(_, character)| *character == '/')

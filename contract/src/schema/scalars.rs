@@ -12,7 +12,7 @@ use crate::json::Kind;
 use crate::sorted::SortedMap;
 use std::cmp::Ordering;
 
-/// A limit that a value must keep to, where it says one.
+/// A limit that values must keep to, if the schema sets one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bound {
     value: Decimal,
@@ -45,7 +45,7 @@ impl Bound {
 }
 
 impl Direction {
-    /// Whether the new bound refuses more, less, or the same.
+    /// Compares two bounds: whether the new one refuses more, less or the same.
     fn tightening(self, old: &Bound, new: &Bound) -> Ordering {
         let by_value = match self {
             Direction::AtLeast => new.value.cmp(&old.value),
@@ -55,7 +55,8 @@ impl Direction {
     }
 }
 
-/// A pair of limits of one kind of value: the keywords, the types they are about, and the value that means none.
+/// The limits of one kind of value: the keywords, the types they apply to, and the value that means
+/// no limit.
 struct Limit {
     of: Limited,
     keyword: &'static str,
@@ -104,7 +105,7 @@ const fn limit(
 }
 
 impl Limit {
-    /// What a schema says of it, by keyword and where.
+    /// The bounds that a schema sets, with their places.
     fn bounds<'a>(&self, view: &View<'a>) -> Vec<(Bound, Place<'a>)> {
         let nothing = self.says_nothing.map(|value| Decimal::parse(&value.to_string()));
         let keywords = std::iter::once(self.keyword).chain(self.exclusive);
@@ -119,7 +120,7 @@ impl Limit {
     }
 }
 
-/// Whether two bounds that admit the same are not the same keyword with the same number.
+/// Whether two equivalent bounds use a different keyword or a different spelling of the number.
 fn is_spelled_differently(
     old: &Option<(Bound, Place<'_>)>,
     new: &Option<(Bound, Place<'_>)>,
@@ -130,13 +131,14 @@ fn is_spelled_differently(
     spelled(old) != spelled(new)
 }
 
-/// The values of one list that the other does not have.
+/// The values of one list that the other list lacks.
 fn listed_without(list: Option<&AllowedValues>, other: Option<&AllowedValues>) -> Listed {
     let is_missing = |value: &&Vec<u8>| other.is_none_or(|other| !other.contains_key(*value));
     Listed::of(list.into_iter().flat_map(SortedMap::keys).filter(is_missing))
 }
 
-/// Whether every number that a schema accepts is an integer: by its types, its listed values, or what it is a multiple of.
+/// Whether every number that a schema accepts is an integer, because of its types, its listed
+/// values or its `multipleOf`.
 fn admits_integers_only(view: &View<'_>, types: TypeSet) -> bool {
     let is_whole = |place: &Place<'_>| {
         let is_number = place.node.kind() == Kind::Number;
@@ -152,7 +154,7 @@ impl<'a> Comparison<'a> {
         let new_types = self.effective_types(Side::New, new);
         let place = |view: &View<'a>| view.type_place.clone().unwrap_or_else(|| view.place.clone());
         let (before, after) = (place(old), place(new));
-        // What `enum` and `const` leave out is reported as values, not as types.
+        // Types excluded by `enum` and `const` are reported as values, not as types.
         if !old_types.is_within(new.types) {
             let detail = TypeChange { before: old_types.names(), after: new.types.names() };
             let kind = ChangeKind::TypeChanged;
@@ -182,7 +184,7 @@ impl<'a> Comparison<'a> {
             (None, None) => {}
             (Some(_), None) => report(ChangeKind::EnumValuesAdded),
             (None, Some(allowed)) => {
-                // Types with few values can be listed in full.
+                // Types with few values may be listed in full.
                 let is_listed = |value: &[u8]| allowed.contains_key(value);
                 let is_complete = old_types.each().all(|one| match one {
                     TypeSet::NULL => is_listed(b"null"),
@@ -206,7 +208,7 @@ impl<'a> Comparison<'a> {
 
     pub(super) fn bounds(&mut self, old: &View<'a>, new: &View<'a>, old_types: TypeSet) {
         for limit in &LIMITS {
-            // A limit that goes with the type it is about is part of the type's change.
+            // A limit that disappears together with its type is part of the type's change.
             let is_type_gone = !new.types.overlaps(limit.types);
             let is_limit_gone = !new.keywords.contains_key(limit.keyword);
             if old_types.overlaps(limit.types) && !(is_type_gone && is_limit_gone) {
@@ -219,7 +221,7 @@ impl<'a> Comparison<'a> {
         if old_types.overlaps(TypeSet::STRING) {
             self.word("pattern", old, new);
         }
-        // Formats are of strings, and some (`int32`) of numbers.
+        // Formats apply to strings, and some (`int32`) to numbers.
         if old_types.overlaps(TypeSet::STRING.union(TypeSet::NUMBER)) {
             self.word("format", old, new);
         }
@@ -228,8 +230,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// `is_of_integers`: every number that the old schema admits is an integer, so bounds are compared by the integers
-    /// that they admit.
+    /// `is_of_integers` means that the old schema admits no number but integers, so bounds are
+    /// compared by the integers that they admit.
     fn limit(&mut self, limit: &Limit, old: &View<'a>, new: &View<'a>, is_of_integers: bool) {
         let keywords = || std::iter::once(limit.keyword).chain(limit.exclusive);
         let places = |view: &View<'a>| -> Vec<Place<'a>> {
@@ -254,7 +256,7 @@ impl<'a> Comparison<'a> {
                 });
                 bounds.collect()
             };
-            // Bounds beyond what can be counted stay as they are, on both sides.
+            // Bounds that are too large to convert are left unchanged on both sides.
             if let (Some(old), Some(new)) = (whole(&old_bounds), whole(&new_bounds)) {
                 (old_bounds, new_bounds) = (old, new);
             }
@@ -271,7 +273,7 @@ impl<'a> Comparison<'a> {
             (Some((old, _)), Some((new, _))) => match limit.direction.tightening(old, new) {
                 Ordering::Greater => ChangeKind::ConstraintNarrowed,
                 Ordering::Less => ChangeKind::ConstraintWidened,
-                // Another keyword, or a number that is spelled differently and admits the same.
+                // A different keyword or a different spelling of the number, with the same effect.
                 Ordering::Equal if is_spelled_differently(&before, &after) => {
                     ChangeKind::MetadataChanged
                 }
@@ -318,7 +320,7 @@ impl<'a> Comparison<'a> {
         self.report_keyword(kind, before, after);
     }
 
-    /// `pattern` and `format`: a word that is the same or is not.
+    /// Compares `pattern` or `format`: the values are either equal or not.
     fn word(&mut self, keyword: &str, old: &View<'a>, new: &View<'a>) {
         let (before, after) = (old.keywords.get(keyword), new.keywords.get(keyword));
         let words = before.iter().chain(&after);

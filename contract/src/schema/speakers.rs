@@ -1,5 +1,6 @@
-//! All that a schema says of one value, in whichever branch: the members it declares there, and what it says of the
-//! value's parts. A name or a part that was missed would make a narrowing look like an addition.
+//! Collects the schemas that apply to one value, in whichever branch: the members they declare and
+//! what they say about the value's parts. If a name or a part were missed, a narrowing would look
+//! like an addition.
 
 use super::compare::{Comparison, Names, Side};
 use super::document::Place;
@@ -8,25 +9,29 @@ use super::view::View;
 use crate::json::{Kind, Node};
 use crate::sorted::SortedSet;
 
-/// The schemas that speak of one value.
+/// The schemas that apply to one value.
 #[derive(Debug, Default)]
 pub(super) struct Speakers<'a> {
-    /// The member names they speak of.
+    /// The member names that they mention.
     pub(super) names: Names<'a>,
-    /// Those of them that are declared as properties; one that is only required is not.
+    /// Those names that are declared as properties; a name that is only required is not one of
+    /// them.
     pub(super) properties: Names<'a>,
-    /// One of them speaks of members beyond those, other than that there are none.
+    /// One of the schemas allows members beyond those.
     pub(super) is_open: bool,
-    /// One of them lists objects or arrays in `enum` or `const`: what these contain is said nowhere else.
+    /// One of the schemas lists objects or arrays in `enum` or `const`; their contents are declared
+    /// nowhere else.
     pub(super) lists_parts: bool,
-    /// The schemas themselves, where there is more than one or one that speaks twice of the same part.
+    /// The schemas themselves, if there are several, or if a single one has several keywords for
+    /// the same part.
     views: Vec<View<'a>>,
 }
 
-/// A part of a value that several schemas may speak of. They are looked for only where the part changed.
+/// A part of a value that several schemas may apply to. The schemas are looked up only if the part
+/// changed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'s, 'a> {
-    /// The value that the whole document is about, or one that only one schema speaks of.
+    /// The value that the whole document describes, or one that only one schema applies to.
     Alone,
     Member(&'s Speakers<'a>, &'s str),
     AnyMember(&'s Speakers<'a>),
@@ -34,7 +39,7 @@ pub(super) enum Part<'s, 'a> {
 }
 
 impl<'a> Part<'_, 'a> {
-    /// The schemas that speak of it.
+    /// The schemas that apply to this part.
     fn places(self) -> Vec<Place<'a>> {
         match self {
             Part::Alone => Vec::new(),
@@ -44,7 +49,7 @@ impl<'a> Part<'_, 'a> {
         }
     }
 
-    /// Work that looking for them is worth.
+    /// The work that looking them up takes.
     fn weight(self) -> u64 {
         let views = match self {
             Part::Alone => &[],
@@ -61,7 +66,7 @@ impl<'a> Part<'_, 'a> {
 }
 
 impl<'a> Speakers<'a> {
-    /// What they say of a member, whether by its name or not.
+    /// The schemas of a member, by its name or otherwise.
     fn of_member(&self, name: &str) -> Vec<Place<'a>> {
         let mut places = Vec::new();
         for view in &self.views {
@@ -74,7 +79,7 @@ impl<'a> Speakers<'a> {
         places
     }
 
-    /// What they say of any member.
+    /// The schemas of any member.
     fn of_members(&self) -> Vec<Place<'a>> {
         let mut places = Vec::new();
         for view in &self.views {
@@ -85,7 +90,7 @@ impl<'a> Speakers<'a> {
         places
     }
 
-    /// What they say of any element.
+    /// The schemas of any element.
     fn of_elements(&self) -> Vec<Place<'a>> {
         let mut places = Vec::new();
         for view in &self.views {
@@ -116,7 +121,7 @@ impl<'a> Speakers<'a> {
         }
         let triggers = view.opaque.get("dependentSchemas").into_iter();
         self.names.extend(triggers.flat_map(|place| place.members().map(|(name, _)| name)));
-        // A name may match a pattern, so patterns speak of any.
+        // A pattern may match any name.
         let further = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
         self.is_open |= further.iter().any(|keyword| {
             let place = view.keywords.get(*keyword).or(view.opaque.get(*keyword));
@@ -135,13 +140,13 @@ fn of_unnamed_members<'a>(view: &View<'a>) -> Vec<Place<'a>> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The old schemas that speak of a part of a value.
+    /// The old schemas that apply to a part of a value.
     pub(super) fn speaking_of(&mut self, part: Part<'_, 'a>) -> Vec<Place<'a>> {
         self.charge(part.weight());
         part.places()
     }
 
-    /// All that speaks of the value that a schema is about. `elsewhere` is what speaks of it from other branches.
+    /// All schemas that apply to the same value as `view`. `elsewhere` are those in other branches.
     pub(super) fn speakers(
         &mut self,
         side: Side,
@@ -179,7 +184,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The branches of a schema that speak of the same value, also those that say what it is not.
+/// The branches of a schema that apply to the same value, including negated ones.
 fn branches<'a>(view: &View<'a>) -> Vec<Place<'a>> {
     let combined = view.all_of.iter().chain(&view.any_of).chain(&view.one_of);
     let conditions = ["if", "then", "else", "not"].into_iter();

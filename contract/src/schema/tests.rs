@@ -2,7 +2,7 @@ use super::*;
 use crate::change::Meaning;
 use crate::json::Document;
 
-/// The kinds between two schemas, each with its pointer, sorted.
+/// The kinds reported between two schemas, each with its pointer, sorted.
 fn kinds(old: &str, new: &str) -> Vec<String> {
     let (old, new) = (Document::parse(old).expect(old), Document::parse(new).expect(new));
     let findings = compare(old.root(), new.root(), "");
@@ -20,7 +20,7 @@ fn object(properties: &str, rest: &str) -> String {
     format!(r#"{{"type":"object","properties":{{{properties}}}{rest}}}"#)
 }
 
-/// Two schemas of one property `p`.
+/// Compares two schemas of a single property `p`.
 fn check_property(old: &str, new: &str, expected: &[&str]) {
     let expected: Vec<String> = expected
         .iter()
@@ -515,7 +515,7 @@ fn a_parameter_that_is_deprecated_says_so() {
         r#"{"type":"string","deprecated":false}"#,
         &["metadata-changed"],
     );
-    // A definition that nothing refers to is read too.
+    // Unreferenced definitions are read too.
     let unused = |text: &str| object("", &format!(r#","$defs":{{"D":{{"type":"string"{text}}}}}"#));
     check(&unused(""), &unused(r#","deprecated":true"#), &["description-only /$defs/D/deprecated"]);
 }
@@ -531,7 +531,7 @@ fn draft_2019_09_is_read_as_it_is_written() {
         &items(r#","additionalItems":false"#),
         &["constraint-narrowed /additionalItems"],
     );
-    // `prefixItems` is not of this draft, so that it asserts nothing.
+    // `prefixItems` is not a keyword of this draft, so it asserts nothing.
     check(
         &with(r#""type":"array""#),
         &with(r#""type":"array","prefixItems":[{"type":"string"}]"#),
@@ -603,7 +603,7 @@ fn findings_are_listed_to_the_limit_and_what_is_beyond_is_undiffable() {
 
 #[test]
 fn a_narrowing_in_either_dialect_counts_where_none_is_named() {
-    // Draft-07 ignores what stands beside `$ref`; 2020-12 does not.
+    // Draft-07 ignores keywords next to `$ref`; 2020-12 does not.
     let with = |rest: &str| {
         format!(
             r##"{{"properties":{{"p":{{"$ref":"#/$defs/A"{rest}}}}},"$defs":{{"A":{{"type":"string"}}}}}}"##
@@ -622,7 +622,7 @@ fn a_narrowing_in_either_dialect_counts_where_none_is_named() {
     );
 }
 
-/// Whether the kind is found between two schemas of one property `p`.
+/// Whether the kind is reported between two schemas of a single property `p`.
 fn finds(kind: &str, old: &str, new: &str) {
     let found = kinds(&object(&format!("\"p\":{old}"), ""), &object(&format!("\"p\":{new}"), ""));
     assert!(found.iter().any(|line| line.starts_with(kind)), "{kind}: {found:?}\n  {old}\n  {new}");
@@ -676,13 +676,13 @@ fn text_is_found_where_no_instance_leads() {
     let found =
         kinds(r#"{"type":"object"}"#, r#"{"type":"object","$defs":{"x":{"description":"B"}}}"#);
     assert!(found.iter().any(|line| line.starts_with("description-only")), "{found:?}");
-    // What a new parameter brings along is new with it.
+    // What a new parameter brings with it is not reported separately.
     check(
         r#"{"properties":{}}"#,
         r##"{"properties":{"b":{"$ref":"#/$defs/x"}},"$defs":{"x":{"type":"string","description":"B"}}}"##,
         &["added-optional-param /properties/b", "metadata-changed /$defs"],
     );
-    // What was compared for a new member's sake still counts elsewhere.
+    // A comparison made for a new member must not suppress the same comparison elsewhere.
     let with = |text: &str, properties: &str| {
         format!(
             r##"{{"type":"object","additionalProperties":{{"$ref":"#/$defs/X"}}{properties},"$defs":{{"X":{{"type":"object","properties":{{"a":{{"type":"string","description":"{text}"}}}}}}}}}}"##
@@ -818,7 +818,7 @@ fn bounds_of_integers_are_compared_by_the_integers_they_admit() {
                 assert!(!found.is_empty() && found.iter().all(is_metadata), "{of}: {found:?}");
             }
         }
-        // Of other numbers the two differ, in one direction or the other.
+        // For non-integer numbers the two bounds differ, in one direction or the other.
         for of in [r#""type":"number""#, r#""type":["integer","number"]"#, r#""multipleOf":0.5"#] {
             let schema = |bound: &str| format!(r#"{{"properties":{{"p":{{{of},{bound}}}}}}}"#);
             let both = [kinds(&schema(old), &schema(new)), kinds(&schema(new), &schema(old))];
@@ -830,7 +830,7 @@ fn bounds_of_integers_are_compared_by_the_integers_they_admit() {
         r#"{"type":"integer","exclusiveMaximum":10}"#,
         &["constraint-narrowed /exclusiveMaximum"],
     );
-    // Bounds that cannot be counted are compared as they are written.
+    // Bounds that are too large to convert are compared as written.
     check_property(
         r#"{"type":"integer","maximum":1e60}"#,
         r#"{"type":"integer","exclusiveMaximum":1e60}"#,
@@ -856,7 +856,7 @@ fn the_title_of_a_schema_is_metadata_only_where_it_was_and_is_an_identifier() {
     }
     check(r#"{"type":"object"}"#, &generated, &["description-only /title"]);
     check(&generated, r#"{"type":"object"}"#, &["description-only /title"]);
-    // The title of a definition is not the schema's own.
+    // The title of a definition is not the schema's own title.
     let referring =
         |title: &str| format!(r##"{{"$ref":"#/$defs/M","$defs":{{"M":{{"title":"{title}"}}}}}}"##);
     check(&referring("A"), &referring("B"), &["description-only /$defs/M/title"]);

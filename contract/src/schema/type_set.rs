@@ -1,4 +1,5 @@
-//! JSON Schema's types as a set. `number` is `integer` and everything between integers, so inclusion is plain.
+//! JSON Schema's types as a set. `number` is `integer` plus the non-integers, so inclusion is a
+//! subset test.
 
 use crate::decimal::Decimal;
 use crate::detail::TypeChange;
@@ -19,7 +20,7 @@ impl TypeSet {
     pub(super) const NUMBER: TypeSet = TypeSet(32 | 64);
     pub(super) const ALL: TypeSet = TypeSet(127);
 
-    /// Reads the value of `type`; nothing where it is not one that JSON Schema has.
+    /// Reads the value of `type`. Returns `None` if it is not a type of JSON Schema.
     pub(super) fn parse(node: Node<'_>) -> Option<TypeSet> {
         if node.is_array() {
             return node.items().try_fold(TypeSet::NONE, |set, item| {
@@ -75,7 +76,8 @@ impl TypeSet {
         self.0 & other.0 != 0
     }
 
-    /// The names of the types in the set, as [`TypeChange::ALL`] lists them; integers apart where no other number is.
+    /// The names of the types in the set, as in [`TypeChange::ALL`]. `integer` is named only if
+    /// `number` is not.
     pub(super) fn names(self) -> Vec<&'static str> {
         let named = |name: &&'static str| match *name {
             "string" => self.overlaps(TypeSet::STRING),
@@ -92,7 +94,7 @@ impl TypeSet {
         TypeChange::ALL.into_iter().filter(named).map(spelled).collect()
     }
 
-    /// Each type in the set, as a set of its own.
+    /// Each type in the set, as a set with one member.
     pub(super) fn each(self) -> impl Iterator<Item = TypeSet> {
         (0..7).map(|bit| TypeSet(1 << bit)).filter(move |one| one.is_within(self))
     }

@@ -1,5 +1,5 @@
-//! A schema as the comparison sees it: references followed, `allOf` parts merged where that changes nothing,
-//! `anyOf [T, null]` read as a set of types.
+//! A schema as the comparison sees it: references followed, `allOf` parts merged if that changes
+//! nothing, and `anyOf [T, null]` read as a set of types.
 
 use super::document::{Place, SchemaDocument, Target};
 use super::type_set::TypeSet;
@@ -8,38 +8,39 @@ use crate::json::{Kind, Node};
 use crate::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
 
-/// References that lead to references are followed this far.
+/// Chains of references are followed up to this length.
 const MAX_REFERENCE_CHAIN: usize = 32;
 
-/// What is said of one instance location.
+/// Everything a schema says about one instance location.
 #[derive(Debug, Clone)]
 pub(super) struct View<'a> {
-    /// Where the schema itself stands.
+    /// The place of the schema itself.
     pub(super) place: Place<'a>,
-    /// The boolean schema `false`.
+    /// Whether this is the boolean schema `false`.
     pub(super) is_never: bool,
     pub(super) types: TypeSet,
-    /// Where `type` is said.
+    /// The place of `type`.
     pub(super) type_place: Option<Place<'a>>,
-    /// Every `enum` and `const`: a value must be in all of them.
+    /// Every `enum` and `const`. A value must be in all of them.
     pub(super) values: Vec<Place<'a>>,
     pub(super) required: SortedSet<Cow<'a, str>>,
     pub(super) properties: SortedMap<Cow<'a, str>, Place<'a>>,
-    /// Assertions that can be compared on their own, by keyword.
+    /// Assertions that can be compared separately, by keyword.
     pub(super) keywords: SortedMap<Cow<'a, str>, Place<'a>>,
-    /// What has no rule: equal or undiffable.
+    /// Keywords without a rule: either equal or undiffable.
     pub(super) opaque: SortedMap<Cow<'a, str>, Place<'a>>,
     pub(super) all_of: Vec<Place<'a>>,
     pub(super) any_of: Vec<Place<'a>>,
     pub(super) one_of: Vec<Place<'a>>,
-    /// What a model reads: `description`, `title`, `examples`, `$comment`, and that something is deprecated.
+    /// Texts that a model reads: `description`, `title`, `examples`, `$comment` and `deprecated:
+    /// true`.
     pub(super) texts: Vec<(&'static str, Place<'a>)>,
     pub(super) default: Option<Place<'a>>,
     pub(super) header: Option<Place<'a>>,
 }
 
 impl<'a> View<'a> {
-    /// The schema that accepts everything, standing where another one would.
+    /// The schema that accepts everything, at the place of another schema.
     pub(super) fn anything(place: Place<'a>) -> View<'a> {
         View {
             place,
@@ -80,8 +81,8 @@ impl<'a> View<'a> {
             && self.opaque.is_empty()
     }
 
-    /// Whether merging would change what a keyword of either is about: some speak of what their own schema does not
-    /// mention, or only together with another keyword of their own schema, so such schemas stay apart.
+    /// Whether merging would change the meaning of a keyword. Some keywords depend on what their
+    /// own schema does not mention or on a sibling keyword, so schemas with them are not merged.
     fn must_stay_apart(&self, other: &View<'a>) -> bool {
         const TOGETHER: [&[&str]; 4] = [
             &["items", "prefixItems", "additionalItems"],
@@ -105,7 +106,7 @@ impl<'a> View<'a> {
             || TOGETHER.iter().any(|group| says_any(self, group) && says_any(other, group))
     }
 
-    /// Whether the other's assertions can be added to these without losing or changing any.
+    /// Whether the other view's assertions can be added to these without losing or changing any.
     fn can_merge(&self, other: &View<'a>) -> bool {
         let same = |left: &Place<'_>, right: &Place<'_>| {
             left.node.index() == right.node.index() || left.node.raw() == right.node.raw()
@@ -142,7 +143,8 @@ impl<'a> View<'a> {
         self.header = self.header.take().or(other.header);
     }
 
-    /// This view with the other's words, default and header: for comparing only what the two accept.
+    /// This view with the other view's texts, default and header, so that only what the two accept
+    /// is compared.
     pub(super) fn speaking_like(mut self, other: &View<'a>) -> View<'a> {
         self.texts = other.texts.clone();
         self.default = other.default.clone();
@@ -150,7 +152,7 @@ impl<'a> View<'a> {
         self
     }
 
-    /// Work that copying it is worth.
+    /// The work that copying this view takes.
     pub(super) fn weight(&self) -> u64 {
         let branches = self.all_of.len() + self.any_of.len() + self.one_of.len();
         let sets = self.properties.len() + self.required.len() + self.keywords.len();
@@ -158,12 +160,13 @@ impl<'a> View<'a> {
         1 + parts.into_iter().sum::<usize>() as u64 / 2
     }
 
-    /// Work that [`View::allowed_values`] is worth.
+    /// The work that [`View::allowed_values`] takes.
     pub(super) fn values_weight(&self) -> u64 {
         self.values.iter().map(|place| place.node.weight()).sum()
     }
 
-    /// This view with one branch of a combinator that was taken out of it, if the two can be merged.
+    /// This view merged with one branch of a combinator that was removed from it, if they can be
+    /// merged.
     pub(super) fn with_branch(&self, branch: View<'a>) -> Option<View<'a>> {
         if self.must_stay_apart(&branch) || !self.can_merge(&branch) {
             return None;
@@ -173,13 +176,14 @@ impl<'a> View<'a> {
         Some(merged)
     }
 
-    /// The types of all values that `enum` and `const` list.
+    /// The types of all values listed in `enum` and `const`.
     pub(super) fn listed_types(&self) -> TypeSet {
         let listed = self.values.iter().flat_map(|place| listed_values(place));
         listed.map(TypeSet::of_value).fold(TypeSet::NONE, TypeSet::union)
     }
 
-    /// The values that `enum` and `const` leave, as canonical bytes; nothing where neither is said.
+    /// The values that `enum` and `const` allow, as canonical bytes. Returns `None` if neither is
+    /// present.
     pub(super) fn allowed_values(&self) -> Option<AllowedValues> {
         let mut sets = self.values.iter().map(|place| {
             listed_values(place)
@@ -199,7 +203,7 @@ impl<'a> View<'a> {
 /// Values as canonical bytes, each with its type.
 pub(super) type AllowedValues = SortedMap<Vec<u8>, TypeSet>;
 
-/// Builds views over one document, counting the work.
+/// Builds views of one document and counts the work.
 #[derive(Debug)]
 pub(super) struct Viewer<'a, 'w> {
     pub(super) document: &'w SchemaDocument<'a>,
@@ -213,12 +217,13 @@ impl<'a> Viewer<'a, '_> {
         self.view_within(place, &mut Vec::new())
     }
 
-    /// `open` are the schemas that this one is being merged into: one that leads back to them is left as it is.
+    /// `open` are the schemas that this one is being merged into. A reference back to one of them
+    /// is not followed.
     fn view_within(&mut self, place: &Place<'a>, open: &mut Vec<u32>) -> View<'a> {
         *self.work = self.work.saturating_sub(2);
         let mut view = View::anything(place.clone());
         match place.node.kind() {
-            // Nothing that is found without work left counts, so nothing is looked at.
+            // Once the work has run out, results are discarded anyway.
             _ if *self.work == 0 => {}
             Kind::True => {}
             Kind::False => view.is_never = true,
@@ -227,7 +232,7 @@ impl<'a> Viewer<'a, '_> {
                 self.absorb(&mut view, place, open);
                 open.pop();
             }
-            // Not a schema at all: equal or undiffable.
+            // Not a schema: either equal or undiffable.
             _ => {
                 view.opaque.insert(Cow::Borrowed(""), place.clone());
             }
@@ -296,16 +301,18 @@ impl<'a> Viewer<'a, '_> {
             "examples" => view.texts.push(("examples", member)),
             "$comment" => view.texts.push(("$comment", member)),
             "deprecated" if node.kind() == Kind::True => view.texts.push(("deprecated", member)),
-            // What absence says too.
+            // `false` means the same as absence.
             "deprecated" if node.kind() == Kind::False => {}
             "default" => view.default = Some(member),
             "x-mcp-header" => view.header = Some(member),
-            // These say nothing of an instance: references lead into them, and the document's root compares them.
+            // These say nothing about an instance: references lead into them, and they are compared
+            // at the document's root.
             "$ref" | "$defs" | "definitions" | "$id" => {}
             "$schema" if self.is_root(&view.place) => {}
             "$recursiveRef" if self.document.dialect.has("$recursiveRef") => {}
             keyword if keyword != "$recursiveRef" && !self.document.dialect.has(keyword) => {}
-            // Next to nothing that speaks of the same object, what is not evaluated is what is not declared.
+            // If no other keyword applies to the same object, unevaluated properties are just the
+            // undeclared ones.
             "unevaluatedProperties" if evaluates_only_its_own(view.place.node) => {
                 view.keywords.insert(Cow::Borrowed("additionalProperties"), member);
             }
@@ -339,14 +346,15 @@ impl<'a> Viewer<'a, '_> {
                 self.referenced.insert(target.node.index());
                 self.part(view, target, open);
             }
-            // A schema that is itself by way of references only, or one that is not here: compared by the string.
+            // A schema that refers only to itself, or a reference to another document: compared as
+            // a string.
             _ => {
                 view.opaque.insert(Cow::Borrowed("$ref"), reference);
             }
         }
     }
 
-    /// Adds a schema that must hold as well: merged where nothing is lost by it, else kept as a branch.
+    /// Adds a schema that must hold as well: merged if nothing is lost, otherwise kept as a branch.
     fn part(&mut self, view: &mut View<'a>, part: Place<'a>, open: &mut Vec<u32>) {
         if open.contains(&part.node.index()) || open.len() >= MAX_REFERENCE_CHAIN || *self.work == 0
         {
@@ -361,7 +369,8 @@ impl<'a> Viewer<'a, '_> {
         }
     }
 
-    /// Reads `anyOf [T, null]` as T with `null` among its types, where T has nothing that would then apply to null.
+    /// Reads `anyOf [T, null]` as T with `null` among its types, if nothing in T would then wrongly
+    /// apply to null.
     fn read_null_branch(&mut self, view: &mut View<'a>) {
         for is_one_of in [false, true] {
             let branches = if is_one_of { &view.one_of } else { &view.any_of };
@@ -404,7 +413,7 @@ impl<'a> Viewer<'a, '_> {
 
 /// The values that an `enum` or a `const` lists.
 fn listed_values<'a>(place: &Place<'a>) -> Vec<Node<'a>> {
-    // A `const` may be an array itself, so the keyword tells the two apart.
+    // A `const` may itself be an array, so check the keyword.
     match place.path.ends_with("const") {
         true => vec![place.node],
         false => place.node.items().collect(),
@@ -421,7 +430,8 @@ pub(super) fn is_null_schema(place: &Place<'_>) -> bool {
         })
 }
 
-/// Whether a schema has no keyword by which another schema declares members of the same object.
+/// Whether a schema has none of the keywords through which another schema declares members of the
+/// same object.
 fn evaluates_only_its_own(schema: Node<'_>) -> bool {
     const OTHERS: [&str; 13] = [
         "$dynamicRef",

@@ -1,6 +1,7 @@
-//! Reads the cases of `conformance/drift`. Shared by the tests of the library, of the gate and of the program.
+//! Reads the cases of `conformance/drift`. The tests of the library, the gate and the program share
+//! this file.
 //!
-//! It is strict: a member that nobody reads would be an expectation that nobody checks.
+//! It is strict: a member that is never read would be an expectation that is never checked.
 
 use contract::change::ChangeKind;
 use contract::json::{Document, Node};
@@ -9,35 +10,36 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An old and a new capture with what is expected of them.
+/// An old and a new capture, with the expected result.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// Where the case stands below `conformance/drift`, without `.json`.
+    /// The path of the case below `conformance/drift`, without `.json`.
     pub(crate) place: String,
-    /// Captures cannot say all of it, so a program that reads captures leaves it out.
+    /// The case cannot be expressed fully as captures, so programs that read captures skip it.
     pub(crate) is_library_only: bool,
     pub(crate) old: String,
     pub(crate) new: String,
-    /// Entries that are not part of a capture: the origin, an attested identity.
+    /// Entries that are not part of a capture: the origin and an attested identity.
     pub(crate) old_entries: Vec<Entry>,
     pub(crate) new_entries: Vec<Entry>,
     pub(crate) entries: Vec<ExpectedEntry>,
     /// The verdict by the posture's name.
     pub(crate) verdicts: BTreeMap<String, String>,
-    /// Whether any entry is deferred, by the posture's name; postures that are not named are not asked.
+    /// Whether any entry is deferred, by the posture's name. Postures that are not listed are not
+    /// checked.
     pub(crate) deferred: BTreeMap<String, bool>,
 }
 
-/// What is expected of one entry that changed.
+/// What is expected of one changed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedEntry {
     pub(crate) id: EntryId,
-    /// Sorted by name, each once.
+    /// Sorted by name, without duplicates.
     pub(crate) kinds: Vec<String>,
-    /// Where the findings stand, sorted, each once; not checked where it is left out.
+    /// The places of the findings, sorted, without duplicates. Not checked if absent.
     pub(crate) paths: Option<Vec<String>>,
     pub(crate) renamed_to: Option<String>,
-    /// What a finding's `effective` and `results` say; left out where no finding says it.
+    /// The expected `effective` and `results` of a finding; absent if no finding has them.
     pub(crate) effective: Option<String>,
     pub(crate) results: Option<String>,
 }
@@ -105,7 +107,7 @@ impl Case {
     }
 }
 
-/// All cases, in the order of their places.
+/// All cases in path order.
 pub(crate) fn all() -> Vec<Case> {
     let root = root();
     let mut files = Vec::new();

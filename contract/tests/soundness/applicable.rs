@@ -1,7 +1,9 @@
-//! Which schemas speak of a value inside an instance, and whether an instance keeps to the members they declare.
+//! Finds the schemas that apply to a value inside an instance, and whether an instance has only the
+//! members they declare.
 //!
-//! Instances are closed where an object does not say `additionalProperties`, and open where it does.
-//! This reading is made on its own, from JSON Schema's words, and shares nothing with the code under test.
+//! Instances are closed where an object does not have `additionalProperties`, and open where it
+//! does. This implementation follows the text of JSON Schema and shares no code with the comparison
+//! under test.
 
 use crate::edits::subschemas;
 use serde_json::Value;
@@ -16,15 +18,15 @@ pub enum Dialect {
     Draft2020,
 }
 
-/// Something that speaks of one value.
+/// Something that applies to one value.
 #[derive(Debug, Clone, Copy)]
 pub enum Speaker<'a> {
     Schema(&'a Value),
-    /// A value that an `enum` or `const` lists: what it contains is declared by being listed.
+    /// A value listed in an `enum` or `const`: its contents are declared by being listed.
     Listed(&'a Value),
 }
 
-/// A schema document as it is read in one dialect.
+/// A schema document, read in one dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'a> {
     pub root: &'a Value,
@@ -32,7 +34,8 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Whether every object of the instance has only members that the schema declares there, in any branch.
+    /// Whether every object of the instance has only members that the schema declares there, in any
+    /// branch.
     pub fn is_closed_instance(&self, instance: &Value) -> bool {
         self.keeps_to(&self.spread([Speaker::Schema(self.root)]), instance)
     }
@@ -57,7 +60,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// All that speaks of the same value: references, branches of every kind, conditions, listed values.
+    /// Everything that applies to the same value: references, branches of every kind, conditions,
+    /// listed values.
     pub fn spread(&self, speakers: impl IntoIterator<Item = Speaker<'a>>) -> Vec<Speaker<'a>> {
         let mut waiting: Vec<Speaker<'a>> = speakers.into_iter().collect();
         let mut seen: BTreeSet<*const Value> = BTreeSet::new();
@@ -82,7 +86,8 @@ impl<'a> Document<'a> {
         found
     }
 
-    /// Whether a schema leads back to itself without going into the instance. No validator can answer for such a one.
+    /// Whether a schema refers back to itself without descending into the instance. No validator
+    /// can handle such a schema.
     pub fn is_endless(&self) -> bool {
         let places = subschemas(self.root);
         let schemas = places.iter().filter_map(|at| self.root.pointer(at));
@@ -115,7 +120,7 @@ impl<'a> Document<'a> {
         found
     }
 
-    /// What a schema's `$ref` leads to, or its `$recursiveRef`. No generated schema has both.
+    /// The target of a schema's `$ref` or `$recursiveRef`. No generated schema has both.
     pub fn reference(&self, schema: &'a Value) -> Option<&'a Value> {
         if self.dialect == Dialect::Draft2019 && schema.get("$recursiveRef").is_some() {
             return Some(self.root);
@@ -169,7 +174,7 @@ impl<'a> Document<'a> {
         own.into_iter().chain(schema.get("contains")).chain(schema.get("unevaluatedItems"))
     }
 
-    /// All member names that are spoken of.
+    /// All member names that are mentioned.
     pub fn declared_names(&self, speakers: &[Speaker<'a>]) -> BTreeSet<&'a str> {
         let mut names = BTreeSet::new();
         for &speaker in speakers {
@@ -202,7 +207,7 @@ impl<'a> Document<'a> {
         names.extend(required.into_iter().flatten().filter_map(Value::as_str));
     }
 
-    /// Whether members beyond the declared ones are spoken of, other than that there are none.
+    /// Whether members beyond the declared ones are allowed.
     pub fn is_open(&self, speakers: &[Speaker<'_>]) -> bool {
         let keywords = match self.dialect {
             Dialect::Draft7 => ["additionalProperties"].as_slice(),
@@ -219,7 +224,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The branches of a schema that may speak of the same value.
+/// The branches of a schema that may apply to the same value.
 fn branches<'a>(schema: &'a Value, dialect: Dialect) -> Vec<Speaker<'a>> {
     let mut found = Vec::new();
     for keyword in ["allOf", "anyOf", "oneOf"] {
@@ -231,7 +236,7 @@ fn branches<'a>(schema: &'a Value, dialect: Dialect) -> Vec<Speaker<'a>> {
         let outcomes = schema.get("then").into_iter().chain(schema.get("else"));
         found.extend(outcomes.chain([condition]).map(Speaker::Schema));
     }
-    // Validators know `dependencies` in every dialect.
+    // Validators support `dependencies` in every dialect.
     let keywords = match dialect {
         Dialect::Draft7 => ["dependencies"].as_slice(),
         Dialect::Draft2019 | Dialect::Draft2020 => &["dependencies", "dependentSchemas"],
@@ -246,7 +251,7 @@ fn branches<'a>(schema: &'a Value, dialect: Dialect) -> Vec<Speaker<'a>> {
     found
 }
 
-/// The schemas of one schema that are about a member.
+/// The schemas within one schema that apply to a member.
 pub fn schemas_of_member<'a>(
     schema: &'a Value,
     name: &str,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use testing::Random;
 
-/// The schemas of one package's tools, by release in the order of the versions.
+/// The schemas of one package's tools, one map per release, in version order.
 type Releases = Vec<BTreeMap<String, Value>>;
 
 #[derive(Debug)]
@@ -14,12 +14,12 @@ pub struct Surfaces {
     packages: Vec<Releases>,
 }
 
-/// The surfaces that the environment names, if it names any.
+/// The surfaces that the environment names, if any.
 pub fn surfaces() -> Option<Surfaces> {
     surfaces_with("inputSchema")
 }
 
-/// The same of another member of tools that is a schema.
+/// Like [`surfaces`], for another member of tools that holds a schema.
 pub fn surfaces_with(member: &str) -> Option<Surfaces> {
     let root = testing::corpus()?;
     let registries = directories(&root);
@@ -34,7 +34,7 @@ impl Surfaces {
         self.packages.iter().flatten().map(BTreeMap::len).sum()
     }
 
-    /// The schemas of tools of one name in adjacent releases, where they differ.
+    /// Pairs of differing schemas of the same tool in adjacent releases.
     pub fn adjacent(&self) -> impl Iterator<Item = (&Value, &Value)> {
         let steps = self.packages.iter().flat_map(|releases| releases.windows(2));
         steps
@@ -44,7 +44,7 @@ impl Surfaces {
             .filter(|(old, new)| old != new)
     }
 
-    /// Some schema: first a package by chance, so that large ones do not drown the rest.
+    /// A random schema. The package is chosen first, so that large packages do not dominate.
     pub fn any(&self, random: &mut Random) -> &Value {
         loop {
             let releases = random.pick(&self.packages);

@@ -1,4 +1,5 @@
-//! Random edits of a schema: those that widen, those that narrow, those that only say the same in another way.
+//! Random edits of a schema: some widen it, some narrow it, and some only express the same in
+//! another way.
 
 use crate::schemas::{Author, any_value, keyword_value, schema};
 use serde_json::{Map, Value, json};
@@ -51,7 +52,7 @@ fn edit(random: &mut Author<'_>, root: &mut Value) {
     }
 }
 
-/// The pointers of all schemas in a schema, its own first.
+/// The pointers of all schemas within a schema, starting with its own.
 pub fn subschemas(root: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(root, String::new(), &mut found);
@@ -101,14 +102,14 @@ pub fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// What a schema that is nothing but a reference refers to.
+/// The target of a schema that consists only of a reference.
 fn inlined(root: &Value, place: &str) -> Option<Value> {
     let members = root.pointer(place)?.as_object()?;
     let reference = members.get("$ref")?.as_str()?;
     (members.len() == 1).then(|| root.pointer(reference.strip_prefix('#')?).cloned())?
 }
 
-/// Moves a schema into the definitions and refers to it from where it was.
+/// Moves a schema into the definitions and puts a reference in its place.
 fn extract(random: &mut Author<'_>, root: &mut Value, place: &str) -> bool {
     let is_root = place.is_empty() || place.starts_with("/$defs") || !root.is_object();
     if is_root {
@@ -239,7 +240,8 @@ fn change_properties(random: &mut Author<'_>, target: &mut Value) {
     }
 }
 
-/// Puts a schema under a combinator, alone or beside another one, with or without what it says outside.
+/// Wraps a schema in a combinator, alone or next to another branch, and moves its keywords inside
+/// or leaves them outside.
 fn wrap(random: &mut Author<'_>, target: &mut Value) {
     let keyword = *random.pick(&["allOf", "anyOf", "oneOf"]);
     let mut inside = target.clone();
@@ -271,7 +273,7 @@ fn wrap(random: &mut Author<'_>, target: &mut Value) {
     *target = Value::Object(outside);
 }
 
-/// Takes a branch out of its combinator, over what is said beside it.
+/// Replaces a combinator with one or all of its branches, which override the keywords around it.
 fn unwrap(random: &mut Author<'_>, target: &mut Value) {
     let Value::Object(members) = target else { return };
     let keyword = *random.pick(&["allOf", "anyOf", "oneOf"]);

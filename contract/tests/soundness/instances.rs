@@ -1,4 +1,5 @@
-//! Instances for a pair of schemas: led by the old schema so that many are valid, with values from the edges of both.
+//! Instances for a pair of schemas: generated from the old schema so that many are valid, with
+//! boundary values of both.
 
 use crate::applicable::{Dialect, Document, Speaker, schemas_of_member};
 use crate::schemas::{NAMES, STRINGS, any_value};
@@ -6,11 +7,11 @@ use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeSet;
 use testing::Random;
 
-/// References and branches are followed this far while one value is made.
+/// The most references and branches followed while making one value.
 const MAX_STEPS: usize = 40;
 const MAX_DEPTH: usize = 6;
 
-/// The constants that the two schemas are about, and what lies next to them.
+/// The constants that occur in the two schemas, and values next to them.
 #[derive(Debug, Default)]
 pub struct Pool {
     numbers: Vec<Value>,
@@ -116,7 +117,7 @@ pub struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// One instance: led by the schema, and in some cases then changed here and there.
+    /// One instance: generated from the schema, and sometimes modified at random places.
     pub fn instance(&self, random: &mut Random) -> Value {
         let mut value = self.value(random, &[self.document.root], 0);
         if random.percent(45) {
@@ -158,7 +159,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The schemas that one value shall satisfy: of branches one, by chance.
+    /// The schemas that one value must satisfy, choosing one of alternative branches at random.
     fn choose(
         &self,
         random: &mut Random,
@@ -196,7 +197,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A type that all parts allow where there is one.
+    /// A type that all parts allow, if there is one.
     fn kind(&self, random: &mut Random, parts: &[&'a Value]) -> &'static str {
         const KINDS: [&str; 7] =
             ["object", "array", "string", "integer", "number", "boolean", "null"];
@@ -275,7 +276,7 @@ impl<'a> Maker<'a> {
     }
 
     fn object(&self, random: &mut Random, parts: &[&'a Value], depth: usize) -> Value {
-        // A schema may require what requires itself: no instance of it ends.
+        // A schema may require a member that requires the schema itself: no finite instance exists.
         if depth > 2 * MAX_DEPTH {
             return json!({});
         }
@@ -311,7 +312,7 @@ impl<'a> Maker<'a> {
         Value::Object(members)
     }
 
-    /// Changes one value somewhere, by what speaks of it.
+    /// Changes one random value, guided by the schemas that apply to it.
     fn disturb(&self, random: &mut Random, value: &mut Value, speakers: &[Speaker<'a>]) {
         let goes_deeper = random.percent(65);
         match value {

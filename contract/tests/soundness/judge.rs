@@ -1,4 +1,4 @@
-//! The two judges: the comparison under test, and a validator that knows nothing of it.
+//! The two judges: the comparison under test, and a validator that is independent of it.
 
 use crate::applicable::{Dialect, Document};
 use contract::change::{ChangeClass, Finding};
@@ -7,7 +7,7 @@ use jsonschema::{Draft, Validator};
 use serde_json::Value;
 use std::time::Duration;
 
-/// What the comparison says of a pair, and how long it took.
+/// The findings of the comparison for a pair, and how long it took.
 pub fn findings(old: &Value, new: &Value) -> (Vec<Finding>, Duration) {
     let (old, new) = (old.to_string(), new.to_string());
     let old = contract::json::Document::parse(&old).expect("a generated schema is JSON");
@@ -17,14 +17,14 @@ pub fn findings(old: &Value, new: &Value) -> (Vec<Finding>, Duration) {
     (findings, took)
 }
 
-/// Whether a pair may refuse what was accepted, by what the comparison says.
+/// Whether the findings claim that something accepted before may be refused.
 pub fn is_claimed(findings: &[Finding]) -> bool {
     findings
         .iter()
         .any(|finding| matches!(finding.class, ChangeClass::Breaking | ChangeClass::FailSafe))
 }
 
-/// A pair as it is read in one dialect on each side.
+/// A pair of schemas, each read in one dialect.
 #[derive(Debug)]
 pub struct Reading<'a> {
     pub old: Document<'a>,
@@ -33,7 +33,8 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Every way in which a pair is read: without `$schema` in both dialects. None where a side is no valid schema.
+    /// Every way to read a pair: in both dialects if there is no `$schema`. Empty if a side is not
+    /// a valid schema.
     pub fn all(old: &'a Value, new: &Value) -> Vec<Reading<'a>> {
         let mut readings = Vec::new();
         for dialect in [Dialect::Draft7, Dialect::Draft2020] {
@@ -58,17 +59,18 @@ impl<'a> Reading<'a> {
         readings
     }
 
-    /// Whether the instance is one that the rule is about: the old schema accepts it, and it is closed.
+    /// Whether the property covers the instance: the old schema accepts it, and it is closed.
     pub fn was_accepted(&self, instance: &Value) -> bool {
         self.old_validator.is_valid(instance) && self.old.is_closed_instance(instance)
     }
 
-    /// Whether the old schema accepts it, whatever members it has.
+    /// Whether the old schema accepts the instance, including additional members.
     pub fn was_valid(&self, instance: &Value) -> bool {
         self.old_validator.is_valid(instance)
     }
 
-    /// Whether the old schema accepts it, whatever members it has, and the new one does not.
+    /// Whether the old schema accepts the instance, including additional members, and the new one
+    /// does not.
     pub fn is_left(&self, instance: &Value) -> bool {
         self.was_valid(instance) && !self.is_accepted(instance)
     }
@@ -107,14 +109,14 @@ pub struct Counterexample {
 }
 
 impl Counterexample {
-    /// Whether the instance is refused now, in some reading.
+    /// Whether the instance is refused now, in any reading.
     pub fn is_refusal(&self) -> bool {
         Reading::all(&self.old, &self.new).iter().any(|reading| {
             reading.was_accepted(&self.instance) && !reading.is_accepted(&self.instance)
         })
     }
 
-    /// Whether the comparison misses it.
+    /// Whether the comparison fails to report it.
     pub fn is_missed(&self) -> bool {
         !is_claimed(&findings(&self.old, &self.new).0) && self.is_refusal()
     }

@@ -1,8 +1,8 @@
-//! Soundness: where neither a breaking nor a fail-safe kind is reported, every instance that the old
-//! schema accepts is accepted by the new one, with a validator as the judge.
+//! Soundness: if neither a breaking nor a fail-safe kind is reported, the new schema accepts every
+//! instance that the old one accepts. A validator is the judge.
 //!
-//! `HOLDPOINT_SEED` repeats a run, `HOLDPOINT_SOUNDNESS_SECONDS` bounds it by time, `HOLDPOINT_CORPUS` names a directory
-//! of real surfaces.
+//! `HOLDPOINT_SEED` repeats a run, `HOLDPOINT_SOUNDNESS_SECONDS` limits it by time, and
+//! `HOLDPOINT_CORPUS` names a directory of real surfaces.
 #![allow(
     clippy::expect_used,
     clippy::explicit_auto_deref,
@@ -34,7 +34,7 @@ use testing::Random;
 
 const CASES: &str = include_str!("../../../conformance/soundness/cases.json");
 
-/// Every counterexample that was ever found, and the pairs that an earlier draft of the rules got wrong.
+/// Every counterexample found so far, and the pairs that an earlier draft of the rules got wrong.
 #[test]
 fn kept_counterexamples_are_reported() {
     let cases: Vec<Value> = serde_json::from_str(CASES).expect("the cases are a JSON array");
@@ -91,7 +91,8 @@ fn real_schemas_and_edits_of_them_are_sound() {
     run.finish("real surfaces");
 }
 
-/// The judge itself: an instance that is refused is seen, one that is open is left out, and each dialect is its own.
+/// Tests the judge itself: it notices a refused instance, skips an open one, and keeps the dialects
+/// apart.
 #[test]
 fn the_judge_tells_refusals_from_what_the_rule_is_not_about() {
     let check = |old: &str, new: &str, instance: &str, expected: bool| {

@@ -1,5 +1,5 @@
-//! The other direction, for results: where they are said to be within, the old schema allows every result that the new one
-//! allows, with whatever members it has.
+//! The opposite direction, for results: if they are reported as within, the old schema allows every
+//! result that the new one allows, including results with additional members.
 
 use crate::edits;
 use crate::instances::{Maker, Pool};
@@ -14,11 +14,11 @@ use testing::Random;
 
 const PAIRS: usize = 3_000;
 const INSTANCES: usize = 60;
-/// A run that saw less has shown nothing.
+/// A run with fewer such pairs proves nothing.
 const LEAST_WITHIN: usize = 300;
 const LEAST_CHECKED: usize = 8_000;
 
-/// How the results that a schema allows relate to those of the one before, by the comparison.
+/// How the comparison relates the results of a schema to those of the one before.
 fn change(old: &Value, new: &Value) -> Option<Meaning> {
     let (old, new) = (old.to_string(), new.to_string());
     let old = contract::json::Document::parse(&old).expect("a schema is JSON");
@@ -33,7 +33,8 @@ fn is_said_to_be_within(old: &Value, new: &Value) -> bool {
     }
 }
 
-/// In a counterexample of results `old` is the schema that a result comes from: the new one of the pair.
+/// In a counterexample about results, `old` is the schema that the result comes from: the new one
+/// of the pair.
 fn is_missed(found: &Counterexample) -> bool {
     is_said_to_be_within(&found.new, &found.old)
         && Reading::all(&found.old, &found.new)
@@ -109,7 +110,7 @@ fn real_output_schemas_and_edits_of_them_are_sound() {
     checked.finish("real results");
 }
 
-/// The check itself: what is outside is seen.
+/// Tests the check itself: a result outside the old schema is noticed.
 #[test]
 fn a_result_that_the_old_schema_refuses_is_seen() {
     let is_left = |old: Value, new: Value, result: Value| {
@@ -121,7 +122,8 @@ fn a_result_that_the_old_schema_refuses_is_seen() {
     assert!(!is_left(any, string, json!({"a": 1})));
 }
 
-/// Bounds of integers, over every value near them: a narrowing is reported where there is one and nowhere else.
+/// Integer bounds, checked for every value near them: a narrowing is reported exactly if there is
+/// one.
 #[test]
 fn bounds_are_compared_by_the_numbers_they_admit() {
     let seed = run::seed();
@@ -157,7 +159,8 @@ fn bounds_are_compared_by_the_numbers_they_admit() {
         assert!(is_claimed || !is_refused, "HOLDPOINT_SEED={seed}\n{old}\n{new}\n{findings:?}");
         let accepts =
             values.iter().any(|value| readings.iter().any(|reading| reading.was_valid(value)));
-        // Listed values may lie on one side of both bounds, and bounds may admit nothing: then a report is only cautious.
+        // Listed values may all lie on one side of both bounds, and bounds may admit nothing; a
+        // report is then merely cautious.
         if base.get("enum").is_none() && accepts && is_claimed {
             assert!(is_refused, "HOLDPOINT_SEED={seed}\n{old}\n{new}\n{findings:?}");
             narrowed += 1;

@@ -1,4 +1,4 @@
-//! One run: pairs are compared, instances judged, what is missed is made small and printed.
+//! One run: compares pairs, judges instances, and shrinks and prints what the comparison misses.
 
 use crate::instances::{Maker, Pool};
 use crate::judge::{Counterexample, Reading, findings, is_claimed};
@@ -10,28 +10,28 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testing::Random;
 
-/// Instances of a pair without a claim, in each reading.
+/// Instances of a pair without a claim, for each reading.
 const INSTANCES: usize = 60;
-/// Instances of a pair with a claim, where it is asked whether there is anything to it.
+/// Instances of a pair with a claim, used to test whether the claim is justified.
 const ALARM_INSTANCES: usize = 3_000;
-/// One in so many pairs with a breaking kind is looked into like that.
+/// One in this many pairs with a breaking kind is tested like that.
 const ALARM_SHARE: usize = 40;
-/// A run that checked less has shown nothing.
+/// A run with fewer checks proves nothing.
 const LEAST_CHECKED: u64 = 20_000;
 const LEAST_QUIET_PAIRS: u64 = 500;
-/// The pairs of an ordinary run, and the seconds of a long one.
+/// The number of pairs in an ordinary run, and the duration of a long one.
 const USUAL_PAIRS: u64 = 4_000;
 const LONG_SECONDS: u64 = 120;
-/// So many counterexamples are made small and printed; then the run ends.
+/// A run ends after this many counterexamples have been shrunk and printed.
 const MAX_MISSED: usize = 6;
-/// Schemas of this size are compared in far less; what takes longer is not linear.
+/// Schemas of this size are compared much faster; a comparison that takes longer is not linear.
 const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
-/// An ordinary run begins with the same pairs every time: whether a change of something else lands must not depend on
-/// the clock. The long run looks at new ones.
+/// An ordinary run always starts with the same pairs, so that merging an unrelated change does not
+/// depend on the clock. A long run tries new ones.
 const USUAL_SEED: u64 = 20_260_728;
 
-/// The seed that the environment gives, or one from the clock.
+/// The seed from the environment, or else from the clock.
 pub fn seed() -> u64 {
     let from_clock =
         || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_micros() as u64);
@@ -46,7 +46,7 @@ fn is_long() -> bool {
     std::env::var_os("HOLDPOINT_LONG").is_some()
 }
 
-/// How long a run goes on. An ordinary one is counted, so that it is the same on every machine.
+/// How long a run continues. An ordinary run counts pairs, so that it is the same on every machine.
 #[derive(Debug)]
 pub enum Budget {
     Pairs(u64),
@@ -106,7 +106,7 @@ impl Run {
             .filter(|finding| finding.class == ChangeClass::Breaking)
             .map(|finding| finding.kind)
             .collect();
-        // These are breaking for another reason than that calls are refused.
+        // These are breaking for other reasons than that calls are refused.
         let is_about_more = kinds.contains(&ChangeKind::DefaultChanged)
             || kinds.contains(&ChangeKind::HeaderBindingChanged);
         if !kinds.is_empty() && !is_about_more && random.below(ALARM_SHARE) == 0 {
@@ -149,7 +149,7 @@ impl Run {
         }
     }
 
-    /// Prints what was looked at; fails if something was missed or too little was seen.
+    /// Prints what was examined. Fails if something was missed or too little was examined.
     pub fn finish(self, name: &str) {
         self.tally.print(name);
         assert!(self.missed.is_empty(), "{} counterexamples, see above", self.missed.len());

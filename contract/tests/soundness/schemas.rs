@@ -1,4 +1,5 @@
-//! Random JSON Schemas over small vocabularies, so that their parts meet: few names, few values, close bounds.
+//! Random JSON Schemas over a small vocabulary (few names, few values, close bounds), so that their
+//! parts interact.
 
 use serde_json::{Map, Value, json};
 use std::ops::{Deref, DerefMut};
@@ -60,8 +61,8 @@ const ARRAY_KEYWORDS: [&str; 10] = [
 
 const COMBINATORS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
-/// Writes schemas with the words of one pair. Each pair has only some of all words: then they meet, and no frequent
-/// mistake hides a rare one.
+/// Writes schemas with the keywords chosen for one pair. Each pair uses only some of the keywords:
+/// then they interact, and a frequent mistake does not hide a rare one.
 #[derive(Debug)]
 pub struct Author<'r> {
     random: &'r mut Random,
@@ -133,7 +134,7 @@ impl<'r> Author<'r> {
         *self.random.pick(&self.combinators)
     }
 
-    /// Any keyword of the pair.
+    /// Any of the pair's keywords.
     pub fn keyword(&mut self) -> &'static str {
         match self.below(8) {
             0..=2 => self.leaf_keyword(),
@@ -152,7 +153,7 @@ fn at_least_one(random: &mut Random, words: &[&'static str], share: u64) -> Vec<
     some
 }
 
-/// A whole document: a schema, mostly of an object, with definitions where it refers to some.
+/// A whole document: a schema, usually of an object, with definitions if it refers to any.
 pub fn document(random: &mut Author<'_>) -> Value {
     let mut root = match random.percent(70) {
         true => object_schema(random, random.depth),
@@ -175,12 +176,12 @@ pub fn document(random: &mut Author<'_>) -> Value {
             _ => {}
         }
     }
-    // In draft 2019-09 a document may also refer to itself as a whole with a word of its own.
+    // In draft 2019-09 a document may also refer to itself with `$recursiveRef`.
     if root.get("$schema") == Some(&json!(DRAFT_2019)) {
         let text = root.to_string().replace(r##""$ref":"#""##, r##""$recursiveRef":"#""##);
         root = serde_json::from_str(&text).expect("the text was JSON before");
     }
-    // One container for all, or references into the other one would lead nowhere.
+    // Use a single container, or references into the other one would have no target.
     if container == "$defs" {
         let text = root.to_string().replace("#/definitions/", "#/$defs/");
         return serde_json::from_str(&text).expect("the text was JSON before");
@@ -188,7 +189,7 @@ pub fn document(random: &mut Author<'_>) -> Value {
     root
 }
 
-/// A schema whose parts nest at most `depth` deep.
+/// A schema nested at most `depth` levels deep.
 pub fn schema(random: &mut Author<'_>, depth: usize) -> Value {
     if random.percent(4) {
         return json!(random.percent(80));
@@ -292,7 +293,7 @@ fn reference_value(random: &mut Author<'_>) -> Value {
     }
 }
 
-/// A value for a keyword, with schemas in it that nest less deep.
+/// A value for a keyword, whose schemas are nested less deeply.
 pub fn keyword_value(random: &mut Author<'_>, keyword: &str, depth: usize) -> Value {
     let below = depth.saturating_sub(1);
     match keyword {
@@ -367,7 +368,7 @@ pub fn keyword_value(random: &mut Author<'_>, keyword: &str, depth: usize) -> Va
     }
 }
 
-/// Branches are often about presence alone, as in real schemas.
+/// Branches are often only about presence, as in real schemas.
 fn branch(random: &mut Author<'_>, depth: usize) -> Value {
     match random.below(6) {
         0 => json!({"required": random.some_names(40)}),
@@ -386,7 +387,7 @@ fn number(random: &mut Random) -> Value {
     random.pick(&[json!(-1), json!(0), json!(1), json!(2), json!(2.5), json!(3), json!(4)]).clone()
 }
 
-/// Any value, small.
+/// A small value of any type.
 pub fn any_value(random: &mut Random, depth: usize) -> Value {
     match random.below(if depth == 0 { 6 } else { 9 }) {
         0 => Value::Null,

@@ -1,10 +1,10 @@
-//! Makes a counterexample small: parts are taken away as long as it stays one.
+//! Shrinks a counterexample by removing parts as long as it remains one.
 
 use crate::edits::escape;
 use crate::judge::Counterexample;
 use serde_json::{Value, json};
 
-/// The most candidates that are tried for one counterexample.
+/// The most candidates tried for one counterexample.
 const MAX_TRIES: usize = 5_000;
 
 pub fn shrink(found: Counterexample, is_still: impl Fn(&Counterexample) -> bool) -> Counterexample {
@@ -31,10 +31,11 @@ fn weight(counterexample: &Counterexample) -> usize {
     old.to_string().len() + new.to_string().len() + instance.to_string().len()
 }
 
-/// Smaller ones, made only as they are asked for: of a large pair there are many.
+/// Smaller candidates, generated lazily: a large pair has many.
 fn candidates(from: &Counterexample) -> impl Iterator<Item = Counterexample> {
     let Counterexample { old, new, instance } = from;
-    // A part of both that is about a member or an element of the instance, on its own.
+    // A part of both schemas that describes a member or an element of the instance, taken by
+    // itself.
     let parts = pointers(new).into_iter().skip(1).filter_map(|at| {
         let (old, new) = (old.pointer(&at)?, new.pointer(&at)?);
         (old.is_object() && new.is_object()).then_some((old, new))
@@ -45,7 +46,7 @@ fn candidates(from: &Counterexample) -> impl Iterator<Item = Counterexample> {
             Some(Counterexample { old: old.clone(), new: new.clone(), instance })
         })
     });
-    // The same part taken out of both sides.
+    // The same part removed from both sides.
     let both = pointers(old).into_iter().flat_map(|at| {
         let pairs = simpler_at(old, &at).into_iter().zip(simpler_at(new, &at));
         pairs.map(|(old, new)| Counterexample { old, new, instance: instance.clone() })
@@ -60,7 +61,7 @@ fn simpler(value: &Value) -> impl Iterator<Item = Value> {
     pointers(value).into_iter().flat_map(|at| simpler_at(value, &at))
 }
 
-/// The value with the part at a pointer taken out, emptied, or replaced by a part of itself.
+/// The value with the part at a pointer removed, emptied, or replaced by one of its own parts.
 fn simpler_at(value: &Value, at: &str) -> Vec<Value> {
     let Some(part) = value.pointer(at) else { return Vec::new() };
     let mut replacements = vec![json!({}), json!(true), json!(1), json!("a")];

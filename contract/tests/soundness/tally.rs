@@ -1,4 +1,4 @@
-//! What a run has looked at, so that nobody takes an empty one for a good one.
+//! Counts what a run examined, so that a run that examined nothing cannot pass.
 
 use crate::judge::is_claimed;
 use contract::change::{ChangeKind, Finding};
@@ -8,13 +8,14 @@ use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Pairs with at least one finding, none of them breaking or fail-safe: those that the property is about.
+    /// Pairs with at least one finding, none of them breaking or fail-safe. The property under test
+    /// is about these.
     pub quiet: u64,
     pub claimed: u64,
     pub equal: u64,
     pub unjudged: u64,
     pub generated: u64,
-    /// Instances that the old schema accepts, of pairs without a claim: each is a check.
+    /// Instances that the old schema accepts, from pairs without a claim. Each one is a check.
     pub checked: u64,
     slowest: Option<(Duration, String, String)>,
     alarms: BTreeMap<ChangeKind, Alarms>,
@@ -22,7 +23,7 @@ pub struct Tally {
     pub false_alarms: u64,
 }
 
-/// Pairs where a kind was reported, and those where no sample was refused.
+/// Pairs for which a kind was reported, and those of them for which no sample was refused.
 #[derive(Debug, Default)]
 struct Alarms {
     pairs: u64,
@@ -45,7 +46,7 @@ impl Tally {
         self.slowest.as_ref().map_or(Duration::ZERO, |(took, ..)| *took)
     }
 
-    /// Counts a pair with breaking kinds for which samples were looked through.
+    /// Counts a pair with breaking kinds for which samples were tried.
     pub fn alarm(&mut self, kinds: &BTreeSet<ChangeKind>, is_confirmed: bool) {
         self.breaking_pairs += 1;
         self.false_alarms += u64::from(!is_confirmed);

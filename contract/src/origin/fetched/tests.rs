@@ -1,4 +1,4 @@
-//! What is read from the command lines of launchers.
+//! Reading the command lines of launchers.
 
 use super::*;
 

@@ -41,7 +41,7 @@ fn a_new_parameter_in_a_branch_of_the_root_is_found() {
         let (old, new) = (schema(r#""x":{}"#), schema(r#""x":{},"y":{}"#));
         check(&old, &new, &[r#"{"a":{"y":1}}"#], &[r#"{"a":{"x":1}}"#]);
     }
-    // A whole new branch.
+    // An entirely new branch.
     check(
         r#"{"anyOf":[{"properties":{"a":{}}}]}"#,
         r#"{"anyOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]}"#,
@@ -103,7 +103,7 @@ fn equal_definitions_add_nothing_and_the_arguments_are_not_read() {
 
 #[test]
 fn the_work_is_bounded_and_past_it_every_call_counts() {
-    // Each level refers twice to the next one: a tree of 2^40 places, a graph of 40.
+    // Each level refers twice to the next one: 2^40 places as a tree, 40 as a graph.
     let levels = |last: &str| {
         let mut defs: Vec<String> = (0..40)
             .map(|level| {
@@ -126,7 +126,7 @@ fn the_work_is_bounded_and_past_it_every_call_counts() {
     assert!(Additions::Unknown.are_used_by(b"{}"));
 }
 
-/// Some servers, those of the official Python library among them, read such a text as the value.
+/// Some servers, including those using the official Python library, parse such text as the value.
 #[test]
 fn a_new_parameter_in_the_json_text_of_an_object_is_found() {
     let schema = |inner: &str| {
