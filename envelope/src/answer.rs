@@ -1,9 +1,9 @@
-//! What a server answered to a request of Holdpoint's own.
+//! A server's answer to one of Holdpoint's own requests.
 
 use crate::{Outcome, ServerText, members};
 use std::sync::Arc;
 
-/// `method not found`.
+/// JSON-RPC's `method not found`.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 
 /// The answer to a request.
@@ -15,15 +15,15 @@ pub enum Answer {
         code: i64,
         message: ServerText,
     },
-    /// It came, and is invalid or ambiguous.
+    /// An answer arrived, but it is invalid or ambiguous. The text gives the reason.
     Unreadable(String),
 }
 
 impl Answer {
-    /// A code that is no integer of 64 bits is 0.
+    /// Reads an outcome. An error code that is not a 64-bit integer is read as 0.
     pub fn of(outcome: Outcome<'_>) -> Answer {
         match outcome {
-            // A frame is UTF-8, and checking that is much quicker than looking for what is not.
+            // A frame is valid UTF-8. Checking that first is much faster than the lossy conversion.
             Outcome::Result(result) => Answer::Result(match std::str::from_utf8(result) {
                 Ok(result) => result.into(),
                 Err(_) => String::from_utf8_lossy(result).into(),
@@ -42,7 +42,7 @@ impl Answer {
         }
     }
 
-    /// Drops the server's text. The gate shows no text that was not accepted.
+    /// Drops the server's text, because the gate does not show unapproved text.
     pub fn without_words(self) -> Answer {
         match self {
             Answer::Error { code, .. } => Answer::Error { code, message: ServerText::default() },

@@ -1,28 +1,31 @@
-//! JSON syntax, walked over without building anything: it says where each value ends, or that this is no JSON.
+//! Walks over JSON syntax without building anything, and reports where each value ends or that the
+//! text is not JSON.
 //!
-//! The bytes need not be UTF-8; the caller checks that where it needs text. Nesting costs one bit a level.
+//! The bytes need not be UTF-8; the caller checks that if it needs text. Nesting costs one bit per
+//! level.
 
 use super::MAX_SCAN_DEPTH;
 use super::plain::plain_bytes;
 use super::text::Text;
 
-/// Why the walk ended early.
+/// Why the walk stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     Syntax,
     TooDeep,
 }
 
-/// A place in a JSON text.
+/// A position in a JSON text.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The objects and arrays that were stepped into.
+    /// How many objects and arrays are currently open.
     open: usize,
-    /// The deepest nesting that was seen.
+    /// The deepest nesting so far.
     deepest: usize,
-    /// Whether there was a carriage return or a line feed between tokens. Inside of strings they are no JSON.
+    /// Whether a carriage return or line feed occurred between tokens. Inside strings they are not
+    /// valid JSON.
     has_line_break: bool,
 }
 
@@ -40,7 +43,7 @@ impl<'a> Cursor<'a> {
         self.has_line_break
     }
 
-    /// How many objects and arrays are open here.
+    /// How many objects and arrays are open at this position.
     pub(super) fn open(&self) -> usize {
         self.open
     }
@@ -49,12 +52,12 @@ impl<'a> Cursor<'a> {
         self.deepest
     }
 
-    /// Starts to count the deepest nesting again from here.
+    /// Restarts the measurement of the deepest nesting at this position.
     pub(super) fn forget_deepest(&mut self) {
         self.deepest = self.open;
     }
 
-    /// Where the cursor is; with [`Self::since`], the bytes that were walked over.
+    /// The current position. Passed to [`Self::since`] later, it gives the bytes in between.
     pub(super) fn place(&self) -> usize {
         self.at
     }
@@ -76,13 +79,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// White space, and then nothing.
+    /// Accepts trailing white space, then requires the end of the text.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         self.white_space();
         if self.at < self.bytes.len() { Err(Fault::Syntax) } else { Ok(()) }
     }
 
-    /// Steps into the object or array that begins here.
+    /// Enters the object or array that starts here.
     pub(super) fn enter(&mut self) -> Result<(), Fault> {
         if !matches!(self.peek(), Some(b'{' | b'[')) {
             return Err(Fault::Syntax);
@@ -96,14 +99,15 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The name of the next member of the object that was stepped into, with the cursor at its value; none past its brace.
+    /// The name of the next member of the current object, leaving the cursor at its value. Returns
+    /// `None` at the closing brace, which is consumed.
     #[inline]
     #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn member(&mut self, is_first: bool) -> Result<Option<Text<'a>>, Fault> {
         if self.leaves(b'}', is_first)? { Ok(None) } else { self.name().map(Some) }
     }
 
-    /// Whether the array that was stepped into has another element, with the cursor at it.
+    /// Whether the current array has another element. If so, the cursor is at that element.
     #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn item(&mut self, is_first: bool) -> Result<bool, Fault> {
         Ok(!self.leaves(b']', is_first)?)
@@ -142,7 +146,7 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// Skips the value that begins here and returns its bytes.
+    /// Skips the value that starts here and returns its bytes.
     #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn value(&mut self) -> Result<&'a [u8], Fault> {
         let start = self.at;
@@ -168,7 +172,7 @@ impl<'a> Cursor<'a> {
                     self.deepest = self.deepest.max(depth);
                     self.at += 1;
                     self.white_space();
-                    // In ASCII each closing bracket is two after its opening one.
+                    // In ASCII, each closing bracket is two after its opening one.
                     if self.peek() != Some(opening + 2) {
                         if is_object {
                             self.name()?;
@@ -184,7 +188,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// After a value: closes what ends here. Whether that was everything; if not, the cursor is at the next value.
+    /// Called after a value: closes the objects and arrays that end here. Returns whether the
+    /// outermost one was closed; if not, the cursor is at the next value.
     #[inline]
     #[cfg_attr(holdpoint_small, optimize(speed))]
     fn closes(&mut self, nesting: &mut Nesting) -> Result<bool, Fault> {
@@ -266,7 +271,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Walks over the string that begins here.
+    /// Skips the string that starts here.
     #[inline]
     #[cfg_attr(holdpoint_small, optimize(speed))]
     pub(super) fn string(&mut self) -> Result<Text<'a>, Fault> {
@@ -313,7 +318,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Which of the open brackets are braces, as a stack of bits; up to 64 levels need no memory of their own.
+/// A stack of bits: which of the open brackets are braces. Up to 64 levels need no allocation.
 #[derive(Debug, Default)]
 struct Nesting {
     top: u64,

@@ -1,24 +1,27 @@
-//! Why a frame was not taken for a message. The words are for people and hold nothing of the frame.
+//! Why a frame was refused. The messages are for people and contain nothing from the frame.
 
 use super::{MAX_BATCH, MAX_ID_BYTES, MAX_MEMBERS, MAX_SCAN_DEPTH, OwnedId};
 
-/// A frame that is not passed on.
+/// A frame that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct ScanError {
     pub kind: ScanErrorKind,
-    /// The message's id, if exactly one could be read, so that the request that waits for the answer can be ended.
+    /// The message's id, if exactly one could be read, so that the request waiting for the answer
+    /// can be failed.
     pub id: Option<OwnedId>,
-    /// The ids of a batch's requests, each once, where it is refused as a whole: at most [`MAX_REFUSED`].
+    /// If a whole batch is refused, the ids of its requests without duplicates, at most
+    /// [`MAX_REFUSED`].
     ///
     /// [`MAX_REFUSED`]: super::MAX_REFUSED
     pub batch: Vec<OwnedId>,
-    /// It is a request whose id cannot be read in one way: it is there twice, null, or no id at all.
+    /// The frame is a request without a usable id: the id is repeated, null or of the wrong type.
     pub is_unnamed_request: bool,
 }
 
 impl ScanError {
-    /// Whether two readers could take the frame for different messages, as opposed to one that no reader takes for a message.
+    /// Whether two readers could take the frame for different messages, rather than every reader
+    /// rejecting it.
     pub fn is_ambiguous(&self) -> bool {
         match self.kind {
             ScanErrorKind::Ambiguous(_) | ScanErrorKind::RepeatedId => true,
@@ -40,7 +43,7 @@ impl From<ScanErrorKind> for ScanError {
     }
 }
 
-/// What is wrong with it.
+/// What is wrong with the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ScanErrorKind {
     #[error("not JSON")]
@@ -65,7 +68,7 @@ pub enum ScanErrorKind {
     RepeatedId,
 }
 
-/// How two readers could differ.
+/// How two readers could interpret the frame differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Ambiguity {
     #[error("a member of the message appears twice")]

@@ -1,16 +1,17 @@
-//! The id of a request: the bytes it came as, and what it is compared by.
+//! Request ids: their original bytes, and the key they are compared by.
 
 use super::text::Text;
 use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-/// The longest id that is read, quotes included: each one that waits for its answer is kept.
+/// The longest id that is accepted, including quotes: the id of every pending request is stored.
 pub const MAX_ID_BYTES: usize = 4 * 1024;
 
-/// An id, which is a string or a number, by type and bytes: `1` is neither `"1"` nor `1.0`.
+/// An id: a string or a number, compared by type and bytes. `1` equals neither `"1"` nor `1.0`.
 ///
-/// Two strings are one id if they say the same: an answer may spell `"a\/b"` as `"a/b"`. Numbers have to be spelled alike.
+/// Strings are equal if they decode to the same text: an answer may spell `"a\/b"` as `"a/b"`.
+/// Numbers must be spelled the same.
 #[derive(Debug, Clone)]
 pub struct Id<'a> {
     raw: &'a [u8],
@@ -18,27 +19,27 @@ pub struct Id<'a> {
 }
 
 impl<'a> Id<'a> {
-    /// A number by its token.
+    /// A numeric id from its token.
     pub(super) fn number(raw: &'a [u8]) -> Self {
         Id { raw, key: Cow::Borrowed(raw) }
     }
 
-    /// A string by its token; nothing where there is a lone surrogate in it.
+    /// A string id from its token. Returns `None` if it contains a lone surrogate.
     pub(super) fn string(raw: &'a [u8], text: Text<'a>) -> Option<Self> {
         if text.escapes == 0 {
             return Some(Id { raw, key: Cow::Borrowed(raw) });
         }
-        // The opening quote alone tells it from a number.
+        // The opening quote distinguishes it from a number.
         let key = format!("\"{}\"", text.decode()?);
         Some(Id { raw, key: Cow::Owned(key.into_bytes()) })
     }
 
-    /// The token as it came, to be sent back.
+    /// The original token, to be sent back unchanged.
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// What ids are compared by, and looked up by in a map of [`OwnedId`]s.
+    /// The key that ids are compared by, also for lookups in a map of [`OwnedId`]s.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
@@ -49,16 +50,17 @@ impl<'a> Id<'a> {
     }
 }
 
-/// An id that outlives its message. A map of these is asked with [`Id::key`], without an allocation.
+/// An id that outlives its message. A map of these can be queried with [`Id::key`] without an
+/// allocation.
 #[derive(Debug, Clone)]
 pub struct OwnedId {
     raw: Token,
-    /// Where it is not the token itself.
+    /// Set if the key differs from the token.
     key: Option<Box<[u8]>>,
 }
 
 impl OwnedId {
-    /// The token as it came, to be sent back.
+    /// The original token, to be sent back unchanged.
     pub fn raw(&self) -> &[u8] {
         match &self.raw {
             Token::Short { bytes, count } => bytes.get(..usize::from(*count)).unwrap_or_default(),
@@ -76,7 +78,8 @@ impl OwnedId {
     }
 }
 
-/// The bytes of an id. Those of most are few and lie in it: each request on its way is kept by its id.
+/// The bytes of an id. Most ids are short and stored inline, because every pending request stores
+/// one.
 #[derive(Debug, Clone)]
 enum Token {
     Short { bytes: [u8; SHORT_BYTES], count: u8 },
@@ -104,7 +107,7 @@ impl Borrow<[u8]> for OwnedId {
     }
 }
 
-/// INVARIANT: equality, order and hash of both are those of the key, as `Borrow` asks for.
+/// INVARIANT: equality, order and hash of both types are those of the key, as `Borrow` requires.
 macro_rules! compare_by_key {
     ($($type:ty),*) => {$(
         impl PartialEq for $type {
@@ -143,7 +146,7 @@ impl PartialEq<OwnedId> for Id<'_> {
     }
 }
 
-/// What an id in the parameters of a message is compared by, as [`Id::key`] has it.
+/// The key of an id that occurs in a message's parameters; see [`Id::key`].
 pub fn key_of(raw: &[u8]) -> Vec<u8> {
     let text: Option<String> = serde_json::from_slice(raw).ok();
     text.map_or_else(|| raw.to_vec(), |text| format!("\"{text}\"").into_bytes())

@@ -1,7 +1,9 @@
-//! One frame, read once, without a tree: what kind of message it is, and where its parts lie in the bytes it came as.
+//! Reads one frame in a single pass, without building a tree: the kind of its message and where its
+//! parts are in the original bytes.
 //!
-//! The syntax of the whole frame is checked, and what two readers could take for different messages is refused. What is
-//! inside `arguments`, `result` and `error` is not judged, and nothing is ever rewritten. [`listing`] joins the pages of a list.
+//! The syntax of the whole frame is checked, and a frame that two readers could take for different
+//! messages is refused. The contents of `arguments`, `result` and `error` are not judged, and
+//! nothing is ever rewritten. [`listing`] joins the pages of a list.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(holdpoint_small, feature(optimize_attribute))]
@@ -32,17 +34,17 @@ use std::borrow::Cow;
 
 /// The deepest nesting of objects and arrays in a frame.
 pub const MAX_SCAN_DEPTH: usize = 10_000;
-/// The most messages of a batch.
+/// The most messages in a batch.
 pub const MAX_BATCH: usize = 100;
-/// The most requests that are told of, of a batch that is refused as a whole.
+/// The most requests that are reported for a batch refused as a whole.
 pub const MAX_REFUSED: usize = 1_000;
-/// The most members of a message, and of its `params`. Their names are kept to see whether one appears twice.
+/// The most members of a message, and of its `params`. Their names are kept to detect repetitions.
 pub const MAX_MEMBERS: usize = 4_096;
 
-/// The members of a message that the protocol gives a meaning.
+/// The members of a message that the protocol defines.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// The members of `params` that it gives one.
+/// The members of `params` that the protocol defines.
 const PARAMETERS: [&str; 16] = [
     "name",
     "arguments",
@@ -62,7 +64,7 @@ const PARAMETERS: [&str; 16] = [
     "requestState",
 ];
 
-/// What a frame holds.
+/// The contents of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -73,14 +75,15 @@ pub enum Scanned<'a> {
     Batch(Batch<'a>),
 }
 
-/// Several messages in one frame: from one to [`MAX_BATCH`], no two requests with the same id.
+/// Several messages in one frame: one to [`MAX_BATCH`] of them, no two requests with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch<'a> {
     pub raw: &'a [u8],
     pub elements: Vec<Element<'a>>,
 }
 
-/// One message of a batch. One that cannot be passed on does not make the others worse: each is judged alone.
+/// One message of a batch. Each is judged alone: one that must be refused does not affect the
+/// others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element<'a> {
     pub raw: &'a [u8],
@@ -90,15 +93,15 @@ pub struct Element<'a> {
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// The whole of it, without white space around it.
+    /// The whole message, without the surrounding white space.
     pub raw: &'a [u8],
     pub kind: Kind<'a>,
     pub params: Option<Params<'a>>,
-    /// The deepest nesting of objects and arrays in it; itself is the first level.
+    /// The deepest nesting of objects and arrays, counting the message itself as the first level.
     pub depth: usize,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind<'a> {
     Request {
@@ -108,14 +111,15 @@ pub enum Kind<'a> {
     Notification {
         method: Cow<'a, str>,
     },
-    /// `id` is absent where it is `null` or left out, as an error may do that answers nothing in particular.
+    /// `id` is `None` if it is `null` or absent, which is allowed for an error that answers no
+    /// particular request.
     Response {
         id: Option<Id<'a>>,
         outcome: Outcome<'a>,
     },
 }
 
-/// How a request ended, as raw JSON.
+/// The outcome of a request as raw JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'a> {
     Result(&'a [u8]),
@@ -126,9 +130,9 @@ pub enum Outcome<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Params<'a> {
     pub raw: &'a [u8],
-    /// If not, it is an array or `null` and there are no members.
+    /// Otherwise it is an array or `null`, and there are no members.
     pub is_object: bool,
-    /// A member that has to be a string is not one; it is absent here.
+    /// A member that must be a string is of another type; it is absent here.
     pub is_odd: bool,
     pub name: Option<Cow<'a, str>>,
     pub uri: Option<Cow<'a, str>>,
@@ -172,7 +176,8 @@ pub fn scan(frame: &[u8]) -> Result<Scanned<'_>, ScanError> {
 
 fn refuse(fault: Fault, frame: &[u8]) -> ScanError {
     let kind = match fault {
-        // Not JSON as a whole, but a reader that restarts at a line break may find a message after it.
+        // Not valid JSON as a whole, but a reader that resynchronizes at line breaks may find a
+        // message after one.
         Fault::Syntax if memchr::memchr2(b'\r', b'\n', frame).is_some() => {
             ScanErrorKind::Ambiguous(Ambiguity::LineBreak)
         }
@@ -182,11 +187,11 @@ fn refuse(fault: Fault, frame: &[u8]) -> ScanError {
     kind.into()
 }
 
-/// A batch that is JSON, and not judged yet.
+/// A batch that is valid JSON but has not been judged yet.
 struct FoundBatch<'a> {
     raw: &'a [u8],
     elements: Vec<(&'a [u8], Option<Found<'a>>)>,
-    /// Ids of requests past those that a batch may have.
+    /// The ids of requests beyond the most that a batch may have.
     spare: Vec<OwnedId>,
     count: usize,
 }

@@ -1,5 +1,6 @@
-//! One list being asked for, page by page, within the bounds of `contract`. No I/O: answers come in, the next page's cursor
-//! or the outcome comes out. The observer and the gate both list by these rules.
+//! Requests one list page by page, within the bounds of `contract`. No I/O: answers go in, and the
+//! next page's cursor or the outcome comes out. The observer and the gate both use this state
+//! machine.
 
 use crate::{Answer, METHOD_NOT_FOUND, members};
 use contract::json::{Document, Kind, ReadError};
@@ -11,10 +12,11 @@ use std::time::Duration;
 
 /// How long a server may take to answer all pages of a list.
 pub const LIST_PATIENCE: Duration = Duration::from_secs(30);
-/// A server may shorten the age of its lists, but not below this.
+/// A server may shorten how long its lists stay valid, but not below this.
 const MIN_TTL: Duration = Duration::from_secs(1);
 
-/// Returns whether the handshake declares the list's capability. A server that declares nothing at all is asked for its tools.
+/// Whether the handshake declares the list's capability. A server that declares no capabilities at
+/// all is still asked for its tools.
 pub fn is_offered(handshake: &str, list: ListKind) -> bool {
     let document = Document::parse(handshake).ok();
     let capabilities = document.as_ref().and_then(|document| document.root().get("capabilities"));
@@ -26,14 +28,15 @@ pub fn is_offered(handshake: &str, list: ListKind) -> bool {
     }
 }
 
-/// What came of a list.
+/// The outcome of requesting a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListOutcome {
-    /// Each the raw JSON of one page's result, in the order they came. Shared with the gate's view: a list is kept once.
+    /// The raw JSON of each page's result, in order. Shared with the gate's view, so a list is
+    /// stored only once.
     Pages(Arc<Vec<Arc<str>>>),
-    /// The server does not have it.
+    /// The server does not offer the list.
     NotOffered,
-    /// It could not be read in exactly one way; why, in words.
+    /// The list could not be read unambiguously, with the reason.
     Unreadable(String),
 }
 
@@ -46,10 +49,10 @@ impl ListOutcome {
         }
     }
 
-    /// How long the server says that its list holds.
+    /// How long the list stays valid according to the server.
     pub fn ttl(&self) -> Option<Duration> {
         let ListOutcome::Pages(pages) = self else { return None };
-        // A name is spelled out, or with escapes of this kind.
+        // Skip parsing unless the name occurs plainly or the page has a `\u` escape.
         let can_have = |page: &&Arc<str>| {
             ["ttlMs", "\\u"]
                 .iter()
@@ -64,15 +67,15 @@ impl ListOutcome {
     }
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Ask for the page at this cursor.
+    /// Request the page at this cursor.
     Ask(String),
     Done(ListOutcome),
 }
 
-/// A list that is being asked for. The first page is asked for without a cursor.
+/// A list being requested. The first page is requested without a cursor.
 #[derive(Debug)]
 pub struct Listing {
     list: ListKind,
@@ -87,12 +90,12 @@ impl Listing {
         Listing { list, pages: Vec::new(), bytes: 0, cursors: HashSet::new(), note: None }
     }
 
-    /// Which page is asked for, counted from 1.
+    /// The number of the page being requested, counted from 1.
     pub fn page(&self) -> usize {
         self.pages.len() + 1
     }
 
-    /// Takes the answer to the page that was asked for.
+    /// Takes the answer for the requested page.
     pub fn hear(&mut self, answer: Answer) -> Step {
         let page = match answer {
             Answer::Result(page) => page,
@@ -134,7 +137,8 @@ impl Listing {
         }
     }
 
-    /// Ends a list that the server refuses. A refusal closes tools and prompts; resources are left out, with a note.
+    /// Ends a list that the server refuses to return. Tools and prompts become unreadable;
+    /// resources are treated as not offered, with a note.
     pub fn refused(&mut self, reason: String) -> Step {
         match self.list {
             ListKind::Tools | ListKind::Prompts => unreadable(reason),
@@ -145,7 +149,7 @@ impl Listing {
         }
     }
 
-    /// What a person should know of a list that is done.
+    /// A note for the user about the finished list.
     pub fn into_note(self) -> Option<String> {
         self.note
     }
@@ -159,10 +163,10 @@ fn unreadable(reason: String) -> Step {
     Step::Done(ListOutcome::Unreadable(reason))
 }
 
-/// Where the next page of a list is.
+/// The cursor of the next page of a list.
 enum Cursor {
     End,
-    /// Most clients take it for the end, and some servers mean that by it.
+    /// An empty string. Most clients take it for the end, and some servers mean it that way.
     Empty,
     NotAString,
     Next(String),

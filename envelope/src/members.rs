@@ -1,10 +1,10 @@
-//! The members of an object that was scanned as part of a frame, by name and span.
+//! Iterates over the members of an object that was scanned as part of a frame.
 
 use super::cursor::Cursor;
 use std::borrow::Cow;
 
-/// The members of an object, in order: name, unescaped, and raw value. They end where the bytes are no object any more; a
-/// lone surrogate in a name is U+FFFD.
+/// The members of an object in order: the unescaped name and the raw value. Iteration ends where
+/// the bytes stop being a valid object. A lone surrogate in a name becomes U+FFFD.
 pub fn members(object: &[u8]) -> Members<'_> {
     let mut cursor = Cursor::new(object);
     cursor.white_space();

@@ -1,26 +1,26 @@
-//! The names of one object's members, kept only to see whether one appears twice.
+//! The member names of one object, kept only to detect repetitions.
 
 use super::MAX_MEMBERS;
 use std::borrow::Cow;
 
-/// This many are compared one by one, and need no memory of their own.
+/// This many names are compared pairwise, without an allocation.
 const PAIRWISE: usize = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    /// A bit for each of those that the protocol knows.
+    /// One bit for each name that the protocol knows.
     known: u16,
-    /// Of the others, the first ones that are spelled as they are.
+    /// The first of the other names, if they contain no escapes.
     few: [&'a [u8]; PAIRWISE],
     few_count: usize,
-    /// All that are left.
+    /// All remaining names.
     many: Vec<Cow<'a, [u8]>>,
     count: usize,
     is_repeated: bool,
 }
 
 impl<'a> Names<'a> {
-    /// Adds a name by its place among those that are told apart anyway.
+    /// Adds a protocol name by its index.
     pub(super) fn add_known(&mut self, place: u8) {
         self.count = self.count.saturating_add(1);
         let bit = 1 << place;

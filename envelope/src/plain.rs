@@ -1,12 +1,13 @@
-//! The way through the inside of a string, many bytes at a time: words of eight, then blocks that the compiler makes
-//! vector instructions of.
+//! Skips over the inside of a string many bytes at a time: first eight-byte words, then blocks that
+//! the compiler can vectorize.
 
 use contract::json::specials;
 
-/// How many bytes of a string's inside need no look: up to the first quote, backslash or control character.
+/// How many bytes from the start of a string's inside are plain: up to the first quote, backslash
+/// or control character.
 #[inline]
 pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
-    // Most names and many strings end within a word.
+    // Most names and many strings end within one word.
     match bytes.split_first_chunk::<8>() {
         Some((word, rest)) => match specials(u64::from_le_bytes(*word)) {
             0 => 8 + plain_bytes_of_more(rest),
@@ -45,7 +46,7 @@ fn after_plain_blocks(bytes: &[u8]) -> &[u8] {
     rest
 }
 
-/// Blocks are for long strings; the shorter ones end within these.
+/// Blocks are for long strings; shorter ones end within these words.
 const WORDS_BEFORE_BLOCKS: usize = 4;
 const BLOCK: usize = 64;
 
@@ -58,7 +59,7 @@ fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-/// Without a branch inside, so that the compiler makes vector instructions of it.
+/// Has no branch inside, so that the compiler can vectorize it.
 #[inline]
 fn is_plain(block: &[u8; BLOCK]) -> bool {
     block.iter().fold(0, |found, &byte| found | u8::from(is_special(byte))) == 0

@@ -1,4 +1,5 @@
-//! A message's members as they were found, and then, once the whole frame is known to be JSON, what they make.
+//! Collects a message's members and, once the whole frame is known to be JSON, decides which kind
+//! of message they form.
 
 use super::cursor::{Cursor, Fault};
 use super::id::{Id, MAX_ID_BYTES};
@@ -8,7 +9,7 @@ use super::{Ambiguity, ENVELOPE, Envelope, Kind, Outcome, PARAMETERS, Params};
 use super::{ScanError, ScanErrorKind};
 use std::borrow::Cow;
 
-/// A value that was walked over; its text, where it is a string.
+/// A value and, if it is a string, its text.
 #[derive(Debug, Clone, Copy)]
 struct Value<'a> {
     raw: &'a [u8],
@@ -29,7 +30,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The members of a message.
+/// The members found in a message.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
     raw: &'a [u8],
@@ -39,19 +40,20 @@ pub(super) struct Found<'a> {
     params: Option<Params<'a>>,
     result: Option<&'a [u8]>,
     error: Option<&'a [u8]>,
-    /// `params` is there and of a kind that it must not be.
+    /// `params` is present but not of an allowed type.
     has_bad_params: bool,
-    /// There is an `id` more than once, or something that some read as one.
+    /// `id` is repeated, or another member may be read as `id`.
     has_other_id: bool,
-    /// What some may read as `jsonrpc`.
+    /// Another member may be read as `jsonrpc`.
     has_other_version: bool,
     depth: usize,
-    /// The first thing that is wrong. It is told only if nothing is worse, which is not being JSON at all.
+    /// The first problem found. It is reported only if the frame turns out to be valid JSON, since
+    /// invalid JSON is worse.
     complaint: Option<ScanErrorKind>,
 }
 
 impl<'a> Found<'a> {
-    /// Reads the object that begins here. In place, because moving all that about costs as much as reading it.
+    /// Reads the object that starts here, in place: moving the struct costs as much as reading it.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
         let start = cursor.place();
         let around = cursor.open();
@@ -62,7 +64,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Reads the members of an object, each value by `take`.
+    /// Reads the members of an object, passing each value to `take`.
     fn members(
         &mut self,
         cursor: &mut Cursor<'a>,
@@ -93,7 +95,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Reads a member's value. Returns its place among the members that are read here.
+    /// Reads a member's value. Returns the member's index if it is one that this module reads.
     fn member(&mut self, name: &[u8], cursor: &mut Cursor<'a>) -> Result<Option<u8>, Fault> {
         let place = match name {
             b"jsonrpc" => {
@@ -144,7 +146,7 @@ impl<'a> Found<'a> {
                     found.parameter(name, &mut params, cursor)
                 })?;
             }
-            // `null` is not JSON-RPC, but all readers treat it as no parameters.
+            // `null` is not valid JSON-RPC, but all readers treat it as absent parameters.
             Some(b'[' | b'n') => {
                 cursor.value()?;
             }
@@ -158,7 +160,8 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Reads the value of a member of `params`. Returns its place among the members that are read here.
+    /// Reads the value of a member of `params`. Returns the member's index if it is one that this
+    /// module reads.
     fn parameter(
         &mut self,
         name: &[u8],
@@ -216,7 +219,7 @@ impl<'a> Found<'a> {
         self.complaint.get_or_insert(ScanErrorKind::Ambiguous(ambiguity));
     }
 
-    /// Says what message the members make.
+    /// Decides which kind of message the members form.
     pub(super) fn judge(&mut self, has_line_break: bool) -> Result<Envelope<'a>, ScanError> {
         let id = self.id.map(read_id).transpose();
         let kind = match &id {
@@ -241,7 +244,8 @@ impl<'a> Found<'a> {
     }
 
     fn kind(&self, id: Option<&ReadId<'a>>) -> Result<Kind<'a>, ScanErrorKind> {
-        // Without `jsonrpc` no reader takes it for a message, whatever its members look like. It may be a line of a log.
+        // Without `jsonrpc`, no reader takes it for a message, whatever its members look like. It
+        // may be a log line.
         if self.version.is_none() && !self.has_other_version {
             return Err(ScanErrorKind::NotAMessage);
         }

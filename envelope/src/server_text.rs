@@ -1,16 +1,18 @@
-//! Text that a server chose and a person will read: bounded, and with nothing in it that a terminal acts on.
+//! Text that a server chose and a person will read: bounded, and without anything that a terminal
+//! acts on.
 
 use std::fmt;
 
-/// The longest text of a server that goes into a message, in characters.
+/// The longest text of a server that is included in a message, in characters.
 const MAX_CHARACTERS: usize = 400;
 
-/// A server's words, fit to be shown.
+/// A server's text, made safe to display.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerText(String);
 
 impl ServerText {
-    /// One line: everything that is not plainly visible is escaped, and what is too long is cut.
+    /// Converts to a single line: characters that are not plainly visible are escaped, and a long
+    /// text is truncated.
     pub fn line(text: &str) -> Self {
         let mut out = String::new();
         for (count, character) in text.chars().enumerate() {
@@ -23,7 +25,8 @@ impl ServerText {
         ServerText(out)
     }
 
-    /// Several lines that were bounded before, as standard error is: line feeds and tabs stay.
+    /// Converts several lines that are already bounded, such as standard error: line feeds and tabs
+    /// are kept.
     pub fn lines(bytes: &[u8]) -> Self {
         let mut out = String::new();
         for character in String::from_utf8_lossy(bytes).trim_end().chars() {
@@ -52,7 +55,8 @@ impl fmt::Display for ServerText {
 }
 
 fn push_visible(character: char, out: &mut String) {
-    // Bidirectional and invisible formatting could make a terminal show another text than the one that came.
+    // Bidirectional and invisible formatting could make a terminal show a different text from the
+    // one received.
     let hidden = matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');

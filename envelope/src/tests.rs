@@ -163,7 +163,7 @@ fn nesting_is_read_to_the_limit_and_no_further() {
     assert_eq!(message(&nested(MAX_SCAN_DEPTH)).depth, MAX_SCAN_DEPTH);
     assert_eq!(kind(nested(MAX_SCAN_DEPTH + 1)), ScanErrorKind::TooDeep);
     assert!(!refusal(nested(MAX_SCAN_DEPTH + 1)).is_ambiguous());
-    // A batch is a level of its own.
+    // A batch counts as one level.
     assert_eq!(batch(&format!("[{}]", nested(MAX_SCAN_DEPTH - 1))).elements.len(), 1);
     assert_eq!(kind(format!("[{}]", nested(MAX_SCAN_DEPTH))), ScanErrorKind::TooDeep);
 }
@@ -228,14 +228,14 @@ fn json_that_is_no_message_is_refused_as_that() {
         r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#,
         r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#,
         r#"{"jsonrpc":"2.0","id":{},"result":1}"#,
-        // A line of a log, whatever the names in it.
+        // A log line, whatever its member names.
         r#"{"level":"info","Error":"none","msg":"x","msg":"y"}"#,
     ] {
         let error = refusal(bad);
         assert_eq!(error.kind, ScanErrorKind::NotAMessage, "{bad}");
         assert!(!error.is_ambiguous());
     }
-    // The version is read like any other string.
+    // The version is decoded like any other string.
     message(r#"{"jsonrpc":"2\u002e0","id":1,"method":"m"}"#);
 }
 
@@ -263,7 +263,7 @@ fn members_that_appear_twice_are_refused() {
         let frame = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
         assert_eq!(ambiguity(&frame), Ambiguity::RepeatedParameter, "{frame}");
     }
-    // Inside of what is not read here, whoever reads it looks.
+    // The contents of a value that is not read here are checked by the code that reads them.
     message(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"a":1,"a":2}}}"#);
     message(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#);
 }
@@ -372,7 +372,7 @@ fn parameters_that_fold_to_the_protocols_are_refused_alone_too() {
     for name in ["names", "Argument2", "meta", "request_id", "na me", "ｎame", "nаme"] {
         message(&with(name));
     }
-    // What folds in `params` is free at the top, and the other way round.
+    // Names that are ambiguous in `params` are allowed at the top level, and vice versa.
     message(r#"{"jsonrpc":"2.0","method":"m","Name":1,"params":{"Method":1,"ID":1}}"#);
 }
 
@@ -435,9 +435,10 @@ fn a_line_break_inside_a_frame_is_refused() {
         }
     }
     assert_eq!(id_of(&refusal(format!("\r{call}"))), Some("2"));
-    // Inside of a string it is no JSON either, and still the message after it may be read by some.
+    // Inside a string a line break is not JSON either, but some readers may still read the message
+    // after it.
     assert_eq!(ambiguity(format!("{{\"a\":\"\r{call}\r\"}}")), Ambiguity::LineBreak);
-    // A line of a log with a progress bar does not look like a message to anybody.
+    // A log line with a progress bar does not look like a message to any reader.
     assert_eq!(kind("10 %\r20 %\rdone"), ScanErrorKind::NotJson);
     message(r#"{"jsonrpc":"2.0","method":"m","params":{"a":"\r\n"}}"#);
 }
@@ -513,13 +514,13 @@ fn batches_are_read_to_the_limit_and_no_further() {
     assert_eq!(batch(&of(1)).elements.len(), 1);
     assert_eq!(batch(&of(MAX_BATCH)).elements.len(), MAX_BATCH);
     assert_eq!(kind(of(MAX_BATCH + 1)), ScanErrorKind::BatchTooLong);
-    // Whoever waits for one of them can be told.
+    // The error names every request that is waiting for an answer.
     let told = |count: usize| refusal(of(count)).batch.len();
     assert_eq!(told(MAX_BATCH + 1), MAX_BATCH + 1);
     assert_eq!((told(MAX_REFUSED), told(MAX_REFUSED + 1)), (MAX_REFUSED, MAX_REFUSED));
     assert_eq!(kind("[]"), ScanErrorKind::EmptyBatch);
     assert_eq!(kind(" [ ] "), ScanErrorKind::EmptyBatch);
-    // Past the limit too, it has to be JSON.
+    // Elements past the limit must be valid JSON too.
     assert_eq!(kind(of(MAX_BATCH + 1).replace("100,", "100,,")), ScanErrorKind::NotJson);
 }
 

@@ -1,18 +1,18 @@
-//! The strings of a message: unescaped where they are read, and member names that fold to a protocol member's.
+//! The strings of a message: unescaping, and member names that fold to a protocol member's name.
 
 use std::borrow::Cow;
 
-/// The inside of a string whose escapes were checked.
+/// The inside of a string whose escapes have been validated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Text<'a> {
     pub(super) inner: &'a [u8],
-    /// How many escapes there are in it. A number, because a flag would make every result that carries this a thing of odd
-    /// size, and moving those about costs as much as reading the string.
+    /// How many escapes it contains. Not a flag: that would give every `Result` containing this an
+    /// odd size, and moving those costs as much as reading the string.
     pub(super) escapes: usize,
 }
 
 impl<'a> Text<'a> {
-    /// What it says; nothing where no text says that, which is a lone surrogate.
+    /// Decodes the text. Returns `None` if it contains a lone surrogate.
     pub(super) fn decode(self) -> Option<Cow<'a, str>> {
         let inner = std::str::from_utf8(self.inner).ok()?;
         if self.escapes == 0 {
@@ -22,7 +22,7 @@ impl<'a> Text<'a> {
         is_whole.then_some(Cow::Owned(text))
     }
 
-    /// What it says as bytes, without looking at them again where it has no escapes. The frame is UTF-8.
+    /// Decodes to bytes, without validating them again if there are no escapes. The frame is UTF-8.
     #[inline]
     pub(super) fn decode_bytes(self) -> Option<Cow<'a, [u8]>> {
         if self.escapes == 0 {
@@ -31,14 +31,14 @@ impl<'a> Text<'a> {
         self.decode().map(|text| Cow::Owned(text.into_owned().into_bytes()))
     }
 
-    /// What it says, with U+FFFD for what no text can.
+    /// Decodes the text, with U+FFFD for lone surrogates.
     pub(super) fn decode_lossy(self) -> Cow<'a, str> {
         let inner = String::from_utf8_lossy(self.inner);
         if self.escapes > 0 { Cow::Owned(unescape(&inner).0) } else { inner }
     }
 }
 
-/// The text, and whether there was no lone surrogate in it.
+/// Returns the text, and whether it contained no lone surrogate.
 fn unescape(inner: &str) -> (String, bool) {
     let mut text = String::with_capacity(inner.len());
     let mut is_whole = true;
@@ -54,7 +54,8 @@ fn unescape(inner: &str) -> (String, bool) {
     (text, is_whole)
 }
 
-/// The character of an escape (without its backslash), none for a lone surrogate, and how many bytes the escape has.
+/// Decodes one escape, without its backslash. Returns the character (`None` for a lone surrogate)
+/// and the length of the escape in bytes.
 fn unescape_one(escape: &str) -> (Option<char>, usize) {
     let simple = match escape.bytes().next() {
         Some(b'b') => '\u{8}',
@@ -88,7 +89,8 @@ fn hexadecimal(digits: Option<&str>) -> u32 {
     digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
 }
 
-/// The one of `members` that a lenient reader takes a name for, if it is spelled differently.
+/// The member of `members` that a lenient reader takes a name for, if the name is spelled
+/// differently.
 pub(super) fn folded_member(name: &[u8], members: &[&'static str]) -> Option<&'static str> {
     contract::names::folds_to(std::str::from_utf8(name).ok()?, members)
 }

@@ -1,26 +1,28 @@
-//! What can be told of a message that was too long to be kept, from its first and last bytes.
+//! Extracts what it can from a message that was too long to keep, given its first and last bytes.
 //!
-//! Best effort: nothing is authorized by it. It finds the request that will get no answer.
+//! This is best effort and authorizes nothing. It identifies the request that will not get an
+//! answer.
 
 use super::cursor::Cursor;
 use super::id::{Id, MAX_ID_BYTES};
 use super::text::Text;
 
-/// What was read of it.
+/// The parts that could be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Torn<'a> {
     pub id: Option<Id<'a>>,
-    /// A `method` was seen before the part that is missing: it is a request, and its id is its sender's.
+    /// A `method` was found before the missing part: the message is a request, and its id is the
+    /// sender's.
     pub has_method: bool,
 }
 
-/// The id of a message that was too long to be kept: a top-level `id` before the first value that is cut off, or as the
-/// last member. None where it is there twice.
+/// The id of a message that was too long to keep: a top-level `id` before the first truncated
+/// value, or as the last member. Returns `None` if there are two.
 pub fn id_of_torn<'a>(beginning: &'a [u8], end: &'a [u8]) -> Option<Id<'a>> {
     read_torn(beginning, end).id
 }
 
-/// Reads what there is of a message that was too long to be kept.
+/// Reads the remains of a message that was too long to keep.
 pub fn read_torn<'a>(beginning: &'a [u8], end: &'a [u8]) -> Torn<'a> {
     let mut torn = Torn::default();
     let mut cursor = Cursor::new(beginning);
@@ -33,7 +35,7 @@ pub fn read_torn<'a>(beginning: &'a [u8], end: &'a [u8]) -> Torn<'a> {
         is_first = false;
         let place = cursor.place();
         if cursor.value().is_err() || cursor.peek().is_none() {
-            // A number that ends with the bytes may go on.
+            // A number at the end of the bytes may be truncated.
             break;
         }
         match name.decode().as_deref() {
@@ -50,10 +52,10 @@ pub fn read_torn<'a>(beginning: &'a [u8], end: &'a [u8]) -> Torn<'a> {
     torn
 }
 
-/// The most ids that are looked for in a line that is no JSON.
+/// The most ids that are searched for in a line that is not JSON.
 pub const MAX_BROKEN_IDS: usize = 16;
 
-/// The ids that a line which is not one JSON message carries as members: what stands behind each `"id":`.
+/// The ids that a broken line contains as members: the values after each `"id":`.
 pub fn ids_of_broken(line: &[u8]) -> Vec<Id<'_>> {
     const NAME: &[u8] = b"\"id\"";
     let mut ids = Vec::new();
@@ -68,12 +70,12 @@ pub fn ids_of_broken(line: &[u8]) -> Vec<Id<'_>> {
     ids
 }
 
-/// Whether a line that is not one JSON message was meant to be one.
+/// Whether a line that is not a valid message looks like it was meant to be one.
 pub fn names_protocol(line: &[u8]) -> bool {
     memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
 }
 
-/// The id that some bytes begin with.
+/// The id at the start of some bytes.
 fn first_id(bytes: &[u8]) -> Option<Id<'_>> {
     let length = match bytes.split_first()? {
         (b'"', inside) => closing_quote(inside)? + 2,
@@ -82,13 +84,13 @@ fn first_id(bytes: &[u8]) -> Option<Id<'_>> {
     read_id(bytes.get(..length)?)
 }
 
-/// The first quote that is not escaped.
+/// The position of the first unescaped quote.
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
     let inside = bytes.get(..bytes.len().min(MAX_ID_BYTES)).unwrap_or_default();
     memchr::memchr_iter(b'"', inside).find(|&quote| is_unescaped(bytes, quote))
 }
 
-/// The whole of `token` as an id.
+/// Parses all of `token` as an id.
 fn read_id(token: &[u8]) -> Option<Id<'_>> {
     if token.len() > MAX_ID_BYTES || std::str::from_utf8(token).is_err() {
         return None;
@@ -108,8 +110,8 @@ fn read_id(token: &[u8]) -> Option<Id<'_>> {
     cursor.peek().is_none().then_some(id)
 }
 
-/// The id as the last member before the last brace. In JSON that brace is outside of strings, so what comes directly
-/// before it, back to the quotes of the name, is too.
+/// The id if it is the last member before the final brace. In JSON that brace is outside of
+/// strings, so the text directly before it, back to the quotes of the name, is too.
 fn last_id(end: &[u8]) -> Option<Id<'_>> {
     let inside = end.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let start = match inside.split_last()? {
@@ -118,7 +120,8 @@ fn last_id(end: &[u8]) -> Option<Id<'_>> {
     };
     let (before, token) = inside.split_at_checked(start)?;
     let before = before.trim_ascii_end().strip_suffix(b":")?.trim_ascii_end();
-    // Nothing else can stand before a name that is not the first one; a name that ends like this has a backslash there.
+    // Only this can precede the name of a member that is not the first. Inside a string, the quotes
+    // would be escaped.
     before.strip_suffix(b"\"id\"")?.trim_ascii_end().strip_suffix(b",")?;
     read_id(token)
 }
@@ -127,7 +130,7 @@ fn is_of_number(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// The last quote that is not escaped.
+/// The position of the last unescaped quote.
 fn opening_quote(bytes: &[u8]) -> Option<usize> {
     memchr::memrchr_iter(b'"', bytes).find(|&quote| is_unescaped(bytes, quote))
 }

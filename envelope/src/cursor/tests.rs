@@ -8,7 +8,8 @@ fn walk(text: &[u8]) -> Result<&[u8], Fault> {
     cursor.end().map(|()| value)
 }
 
-/// `serde_json` walks over a raw value with the same syntax: no limit on numbers, surrogates or nesting.
+/// Compares with `serde_json`, which accepts the same syntax for a raw value: no limit on numbers,
+/// surrogates or nesting.
 fn check(text: &str) {
     let theirs: Option<&RawValue> = serde_json::from_str(text).ok();
     let ours = walk(text.as_bytes()).ok();
@@ -119,7 +120,7 @@ fn what_is_json_is_what_serde_json_says() {
 
 #[test]
 fn every_byte_is_seen_at_every_place_of_a_string() {
-    // The words, the blocks and the bytes after them each have their own way of looking.
+    // Words, blocks and trailing bytes are each scanned by different code.
     for length in 0..=200 {
         let plain = format!("\"{}\"", "x".repeat(length));
         assert_eq!(walk(plain.as_bytes()), Ok(plain.as_bytes()));
@@ -163,7 +164,7 @@ fn brackets_are_matched_at_any_depth() {
 
 #[test]
 fn a_bracket_that_does_not_fit_is_seen_below_the_words_of_the_stack() {
-    // The outermost one is an object, and the last closing bracket is an array's.
+    // The outermost bracket is an object's and the last closing one is an array's.
     for depth in [63, 64, 65, 128, 129] {
         let inner = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(walk(format!("{{\"a\":{inner}}}").as_bytes()).is_ok(), "{depth}");

@@ -1,7 +1,9 @@
-//! Made-up frames, whole and damaged: what is read here is what `serde_json` and the strict reader read.
+//! Generated frames, intact and damaged, are read here exactly as by `serde_json` and the strict
+//! reader.
 //!
-//! Refused here and read by `serde_json`: what is no message, what is ambiguous, nesting past the limit. Read here and
-//! refused by `serde_json` as a value: half surrogate pairs and numbers beyond a double in values, nesting past 128.
+//! Refused here but read by `serde_json`: non-messages, ambiguous frames, nesting past the limit.
+//! Read here but refused by `serde_json` as a value: lone surrogates and numbers too large for a
+//! double in values, and nesting past 128.
 use super::*;
 use contract::json::{Document, ReadError};
 use serde_json::Value;
@@ -9,7 +11,7 @@ use serde_json::value::RawValue;
 
 const FRAMES: u64 = 20_000;
 
-/// Numbers that look random and are the same on each run.
+/// Pseudo-random numbers that are the same on each run.
 struct Source(u64);
 
 impl Source {
@@ -214,7 +216,7 @@ fn what_is_read_of_a_message_is_what_serde_json_reads() {
         }
         if let Ok(Scanned::Message(envelope)) = scan(frame.as_bytes()) {
             let Ok(value) = serde_json::from_str::<Value>(&frame) else {
-                // Damage makes half surrogate pairs and large exponents.
+                // Damage creates lone surrogates and large exponents.
                 assert!(is_json_to_serde(&frame), "{frame}");
                 continue;
             };
@@ -230,7 +232,7 @@ fn members_that_appear_twice_are_those_the_strict_reader_finds() {
     let mut source = Source(0xda94_2042_e4dd_58b5);
     let mut counts = (0, 0);
     for _ in 0..FRAMES {
-        // No values that hold objects: there the strict reader looks too.
+        // No values that contain objects, because the strict reader checks those too.
         let names = ["name", "x", r"\u0078", "y", r"nam\u0065", "ref"];
         let (params, others) = (source.members(&names, 0), source.members(&["z", r"\u007a"], 0));
         let others = if others.is_empty() { others } else { format!(",{others}") };

@@ -1,4 +1,4 @@
-//! Members of objects, and messages that were torn.
+//! Members of objects, and truncated messages.
 use super::*;
 
 fn listed(object: &str) -> Vec<(String, String)> {
@@ -54,7 +54,7 @@ fn the_id_before_the_torn_value_is_read() {
     assert_eq!(id(r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#).as_deref(), Some("17"));
     assert_eq!(id(r#" {"id" : "a\"b" , "result":"xx"#).as_deref(), Some(r#""a\"b""#));
     assert_eq!(id(r#"{"i\u0064":-1.5,"result":["#).as_deref(), Some("-1.5"));
-    // Not at the top, not an id, cut off itself, or no message.
+    // Not at the top level, not an id, itself truncated, or not a message.
     assert_eq!(id(r#"{"jsonrpc":"2.0","result":{"id":17,"x":"#), None);
     assert_eq!(id(r#"{"jsonrpc":"2.0","x":{"id":17},"result":{"#), None);
     assert_eq!(id(r#"{"id":null,"result":{"#), None);
@@ -73,7 +73,8 @@ fn the_id_after_the_torn_value_is_read() {
     assert_eq!(id(r#"xxx"}]},"id":"a\\"}"#).as_deref(), Some(r#""a\\""#));
     assert_eq!(id(r#"xxx"}]},"id":"a\"b"}"#).as_deref(), Some(r#""a\"b""#));
     assert_eq!(id(r#"","id":"x"}"#).as_deref(), Some(r#""x""#));
-    // The last member only, at the top only, its name spelled out, and a value that can be an id.
+    // Only the last member counts, only at the top level, with its name unescaped and a value that
+    // can be an id.
     assert_eq!(id(r#"xxx"}]},"id":17,"x":1}"#), None);
     assert_eq!(id(r#"xxx"}],"id":17}}"#), None);
     assert_eq!(id(r#"xxx"}],"id":17}]"#), None);
@@ -108,7 +109,7 @@ fn a_torn_request_is_told_from_a_torn_answer() {
 fn bytes_that_are_no_text_make_no_id() {
     let beginning = b"{\"id\":\"\xff\",\"result\":{";
     assert_eq!(id_of_torn(beginning, b"}}"), None);
-    // Cut in the middle of a character, which is not part of the id.
+    // Truncated in the middle of a character that is not part of the id.
     let beginning = b"{\"id\":\"a\",\"result\":\"\xe2\x82";
     assert_eq!(id_of_torn(beginning, b"\xac\"}").unwrap().raw(), b"\"a\"");
 }

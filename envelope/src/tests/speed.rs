@@ -1,12 +1,12 @@
-//! How fast a frame is read. To be looked at, in a build with optimization: `cargo test --profile dist -p holdpoint-wire
-//! envelope::tests::speed -- --ignored --nocapture`.
+//! Measures how fast a frame is read, in an optimized build: `cargo test --profile dist -p
+//! holdpoint-wire envelope::tests::speed -- --ignored --nocapture`.
 use super::*;
 use std::hint::black_box;
 use std::time::Instant;
 
 fn report(what: &str, frame: &str) {
     assert!(scan(frame.as_bytes()).is_ok());
-    // The best of many short spans: whatever else the machine does falls into the others.
+    // Takes the best of many short runs: other load on the machine falls into the others.
     let runs = (100_000 / frame.len()).max(1);
     let mut best = f64::MAX;
     for _ in 0..400 {
