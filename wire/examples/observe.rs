@@ -1,4 +1,4 @@
-//! Observes one server and prints what came: `observe URL` or `observe PROGRAM [ARGUMENT…]`.
+//! Observes one server and prints the result: `observe URL` or `observe PROGRAM [ARGUMENT…]`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
 
 use contract::json::Document;

@@ -1,5 +1,5 @@
-//! Requests to a JSON API that a person named, with a bearer token: the admin API of a gateway. Private addresses are
-//! allowed, since the person typed the address.
+//! Requests to a JSON API that the user named, with a bearer token: the admin API of a gateway.
+//! Private addresses are allowed, since the user typed the address.
 
 use crate::attestation::{FetchError, FetchLimits};
 use crate::endpoint::EndpointUrl;
@@ -7,16 +7,16 @@ use crate::service::{ServiceAddress, ServiceBody, ServiceRequest};
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, StatusCode};
 
-/// An API and the token that opens it.
+/// The address of an API, and the token that gives access to it.
 #[derive(Debug)]
 pub struct ApiAddress {
     service: ServiceAddress,
-    /// Marked as sensitive, so that it is not shown.
+    /// Marked as sensitive, so that debug output hides it.
     authorization: HeaderValue,
 }
 
 impl ApiAddress {
-    /// `url` is the beginning of every path.
+    /// Every path is appended to `url`.
     pub fn new(url: EndpointUrl, token: &str) -> Result<ApiAddress, FetchError> {
         let mut authorization =
             HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| FetchError::Address)?;
@@ -24,7 +24,8 @@ impl ApiAddress {
         Ok(ApiAddress { service: ServiceAddress::new(url, true, None)?, authorization })
     }
 
-    /// Sends one request. `path` is everything behind the address, with the query. Returns the status and the body.
+    /// Sends one request. `path` is everything after the address, including the query. Returns the
+    /// status and the body.
     pub async fn send(
         &self,
         method: Method,

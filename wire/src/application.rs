@@ -1,14 +1,15 @@
-//! What an application says to its gate, one JSON object with one member a line. The vocabulary is closed.
+//! The protocol between an application and its gate: one JSON object with one member per line. The
+//! set of members is closed.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The version of the protocol. Another one is refused before anything else of the line is read.
+/// The protocol version. A line with a different version is refused before the rest of it is read.
 pub const VERSION: u64 = 1;
-/// The oldest view that may be asked for, in seconds.
+/// The highest maximum list age that may be requested, in seconds.
 const MAX_RELIST_AGE: u64 = 86_400;
 
-/// A line of the application.
+/// One line from the application.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Said<'l> {
@@ -21,22 +22,22 @@ pub enum Said<'l> {
     /// A message that came from the server.
     #[serde(borrow)]
     Server(&'l RawValue),
-    /// Asks what waits for a decision.
+    /// Asks what is waiting for a decision.
     Review(ReviewRequest),
-    /// Approves what waits, by its hash.
+    /// Approves a waiting change by its hash.
     Approve(ApproveRequest),
-    /// The connection to the server is gone.
+    /// The connection to the server was lost.
     Lost(Nothing),
 }
 
-/// How a session begins.
+/// Begins a session.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Open {
     pub version: u64,
-    /// The server's id, as it is typed after `--server`.
+    /// The server's id, as typed after `--server`.
     pub server: String,
-    /// How old the lists may be that a call is decided on, in seconds.
+    /// The maximum age in seconds of the lists that a call is decided on.
     #[serde(default)]
     pub relist_max_age: Option<u64>,
 }
@@ -45,7 +46,7 @@ pub struct Open {
 #[serde(deny_unknown_fields)]
 pub struct ReviewRequest {
     pub id: u64,
-    /// Only what waits of this tool.
+    /// Only what is waiting for this tool.
     #[serde(default)]
     pub tool: Option<String>,
 }
@@ -54,7 +55,7 @@ pub struct ReviewRequest {
 #[serde(deny_unknown_fields)]
 pub struct ApproveRequest {
     pub id: u64,
-    /// Without it the hash alone names what is approved.
+    /// Without it, the hash alone selects what is approved.
     #[serde(default)]
     pub tool: Option<String>,
     pub hash: String,
@@ -64,7 +65,7 @@ pub struct ApproveRequest {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// Why a line was not understood. It says nothing of what the line contained: that may be a call's arguments.
+/// Why a line was refused. It contains nothing from the line, which may be a call's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadLine {
     #[error("a line is not one JSON object with one member of the protocol")]
@@ -82,7 +83,7 @@ pub enum BadLine {
 }
 
 impl BadLine {
-    /// What a program tells it by.
+    /// The reason code that programs match on.
     pub fn reason(self) -> &'static str {
         match self {
             BadLine::OtherVersion(_) => "other_version",
@@ -103,7 +104,7 @@ impl<'l> Said<'l> {
 
 impl Open {
     pub fn read(text: &RawValue) -> Result<Open, BadLine> {
-        /// A later version may have other members.
+        /// Ignores unknown members, which a later version may have.
         #[derive(Deserialize)]
         struct AnyVersion {
             version: u64,

@@ -1,8 +1,9 @@
-//! How a server's attestation document is obtained before the server may be used: from the well-known paths of its origin,
-//! or from the answer to a handshake of the gate's own.
+//! Fetches a server's attestation document before the server may be used: from the well-known paths
+//! of its origin, or from the result of a handshake by the gate itself.
 //!
-//! The address rules are those of calls: TLS except on loopback, private addresses only with permission. INVARIANT: none of
-//! the headers configured for the endpoint is sent, and no redirect is followed. The server is not admitted yet.
+//! The address rules are the same as for calls: TLS except on loopback, private addresses only with
+//! permission. INVARIANT: none of the headers configured for the endpoint is sent, and no redirect
+//! is followed, because the server has not been admitted yet.
 
 use crate::Answer;
 use crate::client::{Asked, Client, Correlator, HttpTransport, StdioTransport, Stop};
@@ -21,22 +22,22 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
-/// How long all places together may take to answer.
+/// The total time allowed for all paths to answer.
 pub const FETCH_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a program that was greeted may take to end by itself.
+/// How long a program may take to exit by itself after the greeting.
 const END_GRACE: Duration = Duration::from_secs(1);
 
-/// How much, and for how long.
+/// The limits of one fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// The longest document.
+    /// The largest document accepted, in bytes.
     pub bytes: usize,
     pub patience: Duration,
 }
 
 impl FetchLimits {
-    /// The same as the bounds of a client.
+    /// The same limits, as a client takes them.
     fn bounds(self) -> ObserveLimits {
         let FetchLimits { bytes, patience } = self;
         ObserveLimits {
@@ -48,12 +49,13 @@ impl FetchLimits {
     }
 }
 
-/// The handshake that asks a server for an in-band document: the one of the era that the client speaks.
+/// The handshake request that asks a server for an in-band document, by the era that the client
+/// uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Greeting {
     /// `initialize`.
     Initialize,
-    /// `server/discover`, in the era without sessions.
+    /// `server/discover`, in the stateless era.
     Discover,
 }
 
@@ -65,7 +67,7 @@ impl Greeting {
         }
     }
 
-    /// The parameters of a client that declares no capability.
+    /// The parameters, declaring no client capability.
     fn params(self) -> String {
         let nothing = ClientCapabilities::default();
         match self {
@@ -89,7 +91,7 @@ impl Greeting {
     }
 }
 
-/// Why it is not known whether there is a document.
+/// Why it could not be determined whether there is a document.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     #[error(transparent)]
@@ -115,7 +117,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether nothing was asked because of where the address leads.
+    /// Whether no request was sent because the server's address is not allowed.
     pub fn is_address_refused(&self) -> bool {
         let FetchError::NotReached(error) = self else { return false };
         matches!(
@@ -127,7 +129,8 @@ impl FetchError {
     }
 }
 
-/// Asks the paths in order and returns the first document; the next path is asked only if one has none. Blocks.
+/// Requests the paths in order and returns the first document. The next path is requested only if
+/// the previous one has none. Blocks.
 pub fn fetch(
     endpoint: &HttpEndpoint,
     paths: &[&'static str],
@@ -151,9 +154,10 @@ fn fetch_with(
     })
 }
 
-/// Greets a server once, as `holdpoint` and without the endpoint's headers, and returns its result. A session that it opened
-/// is deleted again; `initialized` is never sent and no stream is opened. Returns `None` if the server refuses an
-/// anonymous client (any 4xx status, or a JSON-RPC error). Blocks.
+/// Sends a server one handshake as `holdpoint`, without the endpoint's headers, and returns its
+/// result. A session opened by it is deleted again; `initialized` is never sent and no stream is
+/// opened. Returns `None` if the server refuses an anonymous client (any 4xx status, or a JSON-RPC
+/// error). Blocks.
 pub fn greet(
     endpoint: &HttpEndpoint,
     greeting: Greeting,
@@ -168,8 +172,9 @@ pub fn greet(
     })
 }
 
-/// Starts a program, greets it once as `holdpoint`, calls `look` while it still runs, and ends it. Returns its result, or
-/// `None` if it refuses. No request of the program is answered. Blocks.
+/// Starts a program, sends it one handshake as `holdpoint`, calls `look` while the program is still
+/// running, and ends it. Returns its result, or `None` if it refuses. The program's own requests
+/// are not answered. Blocks.
 pub fn greet_program<T>(
     launch: &StdioLaunch,
     start: ServerStart,
@@ -211,19 +216,19 @@ async fn ask_once(
     }
 }
 
-/// Runs to its end on a runtime of its own.
+/// Runs a future to completion on a runtime of its own.
 fn block_on<T>(work: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(FetchError::NoRuntime)?;
     let outcome = runtime.block_on(work);
-    // Do not wait for a name that is still being looked up.
+    // Do not wait for a pending name lookup.
     runtime.shutdown_background();
     outcome
 }
 
-/// The endpoint without the headers that were configured for it, and without its query: both may carry a key.
+/// The endpoint without its configured headers and without its query, since both may contain a key.
 fn bare(endpoint: &HttpEndpoint) -> HttpEndpoint {
     HttpEndpoint {
         url: endpoint.url.without_query(),
@@ -250,8 +255,9 @@ async fn ask_in_turn(
     Ok(None)
 }
 
-/// One path. 401 and 403 mean that the server shows no document to the public, which is the same as none: asking again
-/// with the operator's credentials is not an option before the server is admitted.
+/// Requests one path. 401 and 403 count as no document, because the server shows none to the
+/// public: repeating the request with the operator's credentials is not an option before the server
+/// is admitted.
 async fn ask(
     origin: &Origin,
     endpoint: &HttpEndpoint,

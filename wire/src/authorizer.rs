@@ -1,4 +1,5 @@
-//! What a request shows the server to prove who asks: a header, a proof that is made for each request, and where both come from.
+//! How a request authenticates to the server: a header, optionally a proof made for each request,
+//! and the trait that provides both.
 //!
 //! Nothing is obtained here. A caller that signs in implements [`Authorizer`].
 
@@ -8,7 +9,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// A header by which a session proves to a server who it is, or that it may ask.
+/// A header that authenticates a session to a server.
 pub struct Credential {
     name: HeaderName,
     value: HeaderValue,
@@ -21,7 +22,7 @@ impl Credential {
         Credential { name, value, prover: None }
     }
 
-    /// The same, with a proof of its own for each request (RFC 9449).
+    /// Adds a proof that is made for each request (RFC 9449).
     pub fn proven_by(self, prover: Arc<dyn Prove>) -> Credential {
         Credential { prover: Some(prover), ..self }
     }
@@ -47,23 +48,26 @@ impl fmt::Debug for Credential {
 
 /// Makes the `DPoP` header of a request.
 pub trait Prove: Send + Sync + fmt::Debug {
-    /// The nonce that the server wants in the next proof, if it has named one.
+    /// The nonce that the server requires in the next proof, if it has sent one.
     fn nonce(&self) -> Option<String>;
 
-    /// The proof for a request; `None` if none can be made, and then the server refuses it.
+    /// The proof for a request. Returns `None` if none can be made; the server then refuses the
+    /// request.
     fn prove(&self, method: &Method, url: &str, nonce: Option<&str>) -> Option<HeaderValue>;
 
-    /// Takes the nonce that the server wants in proofs from now on. Returns it, or `None` if it cannot be sent back.
+    /// Stores the nonce that the server requires from now on. Returns it, or `None` if it is not a
+    /// valid nonce.
     fn take_nonce(&self, nonce: &HeaderValue) -> Option<String>;
 }
 
-/// Why a request has nothing to show. The words are for the person whose request it is: what happened, and what to type.
+/// Why a request has no credential. The text is for the user whose request it is: what happened,
+/// and what to type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
     pub words: String,
 }
 
-/// How a server refused what it was shown.
+/// How a server refused a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialRefusal {
     pub status: StatusCode,
@@ -72,7 +76,8 @@ pub struct CredentialRefusal {
 }
 
 impl CredentialRefusal {
-    /// `None` if it is not because of the credential: a 403 without a challenge is a decision of the server.
+    /// Returns `None` if the credential is not the reason: a 403 without a challenge is a decision
+    /// of the server.
     pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Option<CredentialRefusal> {
         let challenges: Vec<_> = headers
             .get_all(WWW_AUTHENTICATE)
@@ -85,23 +90,23 @@ impl CredentialRefusal {
     }
 }
 
-/// A credential that has to be waited for.
+/// A future that obtains a credential.
 pub type Obtaining<'a, T> = Pin<Box<dyn Future<Output = Result<T, Withheld>> + Send + 'a>>;
 
-/// Obtains what requests show a server.
+/// Obtains the credentials for requests to a server.
 pub trait Authorizer: Send + Sync + fmt::Debug {
-    /// What the next request shows; `None` if nothing is known to be needed.
+    /// The credential for the next request; `None` if none is known to be needed.
     fn obtain(&self) -> Obtaining<'_, Option<Arc<Credential>>>;
 
-    /// What replaces what the server refused, which may have been nothing; `None` if the refusal stands. It may take as long as
-    /// a person needs to sign in.
+    /// Replaces the credential that the server refused, which may have been none. Returns `None` if
+    /// the refusal is final. This may take as long as the user needs to sign in.
     fn renew<'a>(
         &'a self,
         refused: Option<&'a Arc<Credential>>,
         refusal: CredentialRefusal,
     ) -> Obtaining<'a, Option<Arc<Credential>>>;
 
-    /// Keeps the credential fresh for as long as the connection lasts. It does not end.
+    /// Keeps the credential fresh for as long as the connection lasts. The future never completes.
     fn tend(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(std::future::pending())
     }

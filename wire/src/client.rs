@@ -1,7 +1,9 @@
-//! One MCP client: a server that is started or reached, asked one thing at a time, and left again.
+//! One MCP client: starts or reaches a server, sends one request at a time, and closes the
+//! connection.
 //!
-//! The observer and admission's own handshake speak to servers through it. For as long as a session lasts the gate has a
-//! loop of its own over the same parts: [`crate::process`], [`crate::lines`], [`crate::envelope`] and [`crate::remote`].
+//! The observer and admission's own handshake use it. For a long-lived session the gate has its own
+//! loop over the same parts: [`crate::process`], [`crate::lines`], [`crate::envelope`] and
+//! [`crate::remote`].
 
 use crate::Answer;
 use crate::ServerText;
@@ -38,21 +40,22 @@ enum Transport {
     Http(Box<HttpTransport>),
 }
 
-/// What came back for a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Answer(Answer),
-    /// Nothing, until the deadline.
+    /// No answer before the deadline.
     Nothing,
-    /// An HTTP status that says no, without a JSON-RPC error in its body.
+    /// An HTTP error status without a JSON-RPC error in the body.
     Status(StatusCode),
 }
 
-/// Why nothing more can be asked.
+/// Why no further request can be sent.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Error(ObserveError),
-    /// A started server's output is at its end. How it ended is known when it has been collected.
+    /// A started server's output has ended. Its exit status is known once the process has been
+    /// reaped.
     Ended(Awaited),
 }
 
@@ -62,10 +65,10 @@ impl From<ObserveError> for Stop {
     }
 }
 
-/// What is known of a server once it has been left.
+/// What is known about a server after the connection was closed.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
-    /// Of a program that ended by itself and not by a signal of ours.
+    /// Set if a program exited by itself rather than by our signal.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stderr: ServerText,
     pub(crate) tls_key: Option<String>,
@@ -104,8 +107,8 @@ impl Client {
         matches!(self.transport, Transport::Http(_))
     }
 
-    /// Sends a request and waits for its answer. `stateless` is the revision that a request of the era without sessions
-    /// carries; `params` is a JSON object on one line.
+    /// Sends a request and waits for its answer. `stateless` is the revision that a request of the
+    /// stateless era carries; `params` is a JSON object on one line.
     pub(crate) async fn ask(
         &mut self,
         method: &'static str,
@@ -117,7 +120,7 @@ impl Client {
         self.ask_about(None, method, params, stateless, awaited, deadline).await
     }
 
-    /// The same for a request about one tool, by its name.
+    /// Like [`Self::ask`], for a request about one tool, by name.
     pub(crate) async fn ask_about(
         &mut self,
         name: Option<&str>,
@@ -141,7 +144,7 @@ impl Client {
         }
     }
 
-    /// Sends a notification. One that does not arrive is noticed when the next request gets no answer.
+    /// Sends a notification. A failure to deliver it shows when the next request gets no answer.
     pub(crate) async fn tell(&mut self, method: &str, deadline: Instant) {
         let text = message::notification(method);
         match &mut self.transport {
@@ -150,12 +153,12 @@ impl Client {
         }
     }
 
-    /// How many answers came to requests that were not waiting.
+    /// How many answers arrived for requests that were not waiting for one.
     pub(crate) fn stray_answers(&self) -> u64 {
         self.correlator.stray_answers()
     }
 
-    /// What a started server wrote last to its standard error.
+    /// The last output of a started server to its standard error.
     pub(crate) fn stderr(&self) -> ServerText {
         match &self.transport {
             Transport::Stdio(stdio) => stdio.stderr(),

@@ -1,5 +1,5 @@
-//! Starting a server confined. The crate that makes the launch decides how; here a launch only carries it,
-//! so that no way of starting a server can leave it out.
+//! Starting a server confined. The crate that builds the launch decides how to confine it; a launch
+//! carries the confinement, so that no way of starting a server can leave it out.
 
 use crate::process::Environment;
 use crate::upstream::StdioLaunch;
@@ -7,18 +7,19 @@ use std::any::Any;
 use std::io;
 use std::process::Command;
 
-/// Watches over a confined server. Dropped, it ends the server and everything that it started.
+/// Watches over a confined server. Dropping it ends the server and everything that it started.
 pub type Guard = Box<dyn Any + Send + Sync>;
 
 /// The confinement of a launch.
 pub trait Confinement: std::fmt::Debug + Send + Sync {
-    /// The command that starts this launch confined. Blocks, for long where a package has to be installed first.
+    /// Builds the command that starts this launch confined. Blocks, possibly for long if a package
+    /// has to be installed first.
     fn confine(&self, launch: &StdioLaunch, environment: Environment) -> io::Result<ConfinedStart>;
 }
 
 /// How a confined server is started.
 pub struct ConfinedStart {
-    /// To be spawned once.
+    /// The command; it must be spawned only once.
     pub command: Command,
     pub guard: Guard,
 }

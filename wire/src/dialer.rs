@@ -1,8 +1,9 @@
-//! The one way out to services that are not the user's own servers: registries, calendars, claims and the network.
+//! The only way out to services other than the user's own servers: registries, calendars, claims
+//! and the network.
 //!
-//! https on port 443 to public addresses, resolved once for each request; no redirect is followed, and no credential is
-//! sent but the one that a call carries. `allow_private` admits private and loopback addresses, for tests and for
-//! directories inside an organization.
+//! It uses https on port 443 to public addresses, resolved once per request. It follows no
+//! redirects and sends no credentials except those that a call carries. `allow_private` admits
+//! private and loopback addresses, for tests and for directories inside an organization.
 
 use crate::attestation::{FetchError, FetchLimits};
 use crate::service::{ServiceAddress, ServiceBody, ServiceRequest};
@@ -14,20 +15,20 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The largest answer.
+/// The largest response.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// How long one request may take, from the look-up of the name to the last byte.
+/// The timeout for one request, from the name lookup to the last byte.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait between two requests to one host.
+/// The pause between two requests to the same host.
 pub const HOST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest `Retry-After` that is waited for; one that asks for more ends the attempt.
+/// The longest `Retry-After` that is honored; a longer one ends the attempt.
 pub const MAX_RETRY_WAIT: Duration = Duration::from_secs(120);
-/// The most hosts whose last request is remembered.
+/// The most hosts whose last request time is remembered.
 const MAX_HOSTS: usize = 4_096;
-/// How much is kept of the body of an answer that is no success.
+/// How much of the body of an error response is kept.
 const MAX_ERROR_BYTES: usize = 1_024;
 
-/// Why a request had no answer that can be used.
+/// Why a request did not get a usable response.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     #[error("`{url}`: {source}")]
@@ -53,14 +54,14 @@ impl DialError {
     }
 }
 
-/// Makes requests, politely.
+/// Makes requests, with a pause between requests to the same host.
 #[derive(Debug)]
 pub struct Dialer {
     allow_private: bool,
     user_agent: HeaderValue,
     limits: FetchLimits,
     pause: Duration,
-    /// When each host was last asked.
+    /// When each host was last contacted.
     asked: Mutex<HashMap<String, Instant>>,
 }
 
@@ -69,15 +70,15 @@ pub struct Dialer {
 pub struct Call<'a> {
     pub url: &'a str,
     pub accept: Option<&'static str>,
-    /// A POST of this, instead of a GET.
+    /// Sends this body with POST; otherwise the request is a GET.
     pub body: Option<ServiceBody>,
     /// Our own key at this service.
     pub bearer: Option<Bearer<'a>>,
-    /// Our own key at this service, in a header of its own.
+    /// Our own key at this service, sent in a separate header.
     pub key_header: Option<(&'static str, Bearer<'a>)>,
-    /// A header that the service asks for.
+    /// A version header that the service requires.
     pub version_header: Option<(&'static str, &'static str)>,
-    /// Makes the request once, whatever `Retry-After` says.
+    /// Never retries, whatever `Retry-After` says.
     pub once: bool,
 }
 
@@ -92,7 +93,7 @@ impl fmt::Debug for Bearer<'_> {
 }
 
 impl Dialer {
-    /// The contact, where there is one, is what the operator of another server can reach us by.
+    /// `contact`, if given, tells the operator of a service how to reach us.
     pub fn new(allow_private: bool, contact: Option<&str>) -> Dialer {
         let name = concat!("holdpoint/", env!("CARGO_PKG_VERSION"));
         let user_agent = contact
@@ -107,13 +108,13 @@ impl Dialer {
         }
     }
 
-    /// The same with another pause between requests to one host.
+    /// Replaces the pause between requests to the same host.
     #[must_use]
     pub fn with_pause(self, pause: Duration) -> Dialer {
         Dialer { pause, ..self }
     }
 
-    /// The same with tighter bounds on an answer.
+    /// Replaces the limits on a response.
     #[must_use]
     pub fn with_limits(self, limits: FetchLimits) -> Dialer {
         Dialer { limits, ..self }
@@ -123,13 +124,13 @@ impl Dialer {
         self.allow_private
     }
 
-    /// The address of a stranger's server, checked when it is connected to.
+    /// The address of a third-party server; it is checked when it is connected to.
     pub fn endpoint(&self, url: &str) -> Result<EndpointUrl, DialError> {
         let bad = |source| DialError::Url { url: url.to_owned(), source };
         Ok(url.parse::<EndpointUrl>().map_err(bad)?.of_stranger())
     }
 
-    /// The body of a successful answer. Obeys `Retry-After` once.
+    /// Returns the body of a successful response. Honors `Retry-After` once.
     pub async fn get(&self, url: &str, accept: &'static str) -> Result<Vec<u8>, DialError> {
         self.call(Call { url, accept: Some(accept), ..Call::default() }).await
     }
@@ -175,7 +176,8 @@ impl Dialer {
         })
     }
 
-    /// The bytes that a call sends, without sending them or looking its name up. A key is printed as `<secret>`.
+    /// The bytes that a call would send, without sending them or resolving its name. A key is
+    /// printed as `<secret>`.
     pub fn printed(&self, call: &Call<'_>) -> Result<Vec<u8>, DialError> {
         let fetch = |source: FetchError| DialError::Fetch {
             url: call.url.to_owned(),
@@ -207,7 +209,7 @@ impl Dialer {
         })
     }
 
-    /// Waits until this host may be asked again, and takes the turn.
+    /// Waits until this host may be contacted again, and reserves the slot.
     async fn wait_for_turn(&self, host: &str) {
         let wait = {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);

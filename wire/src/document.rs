@@ -1,7 +1,8 @@
-//! A document at an address that the operator configured, fetched with plain GET: a key set, for example.
+//! Fetches a document at an address that the operator configured, such as a key set, with a plain
+//! GET.
 //!
-//! The address rules are those of calls: TLS except on loopback, private addresses only with permission. No redirect is
-//! followed, no credentials are sent.
+//! The address rules are the same as for calls: TLS except on loopback, private addresses only with
+//! permission. No redirect is followed, and no credentials are sent.
 
 use crate::attestation::{FetchError, FetchLimits};
 use crate::endpoint::EndpointUrl;
@@ -21,7 +22,7 @@ use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-/// Where a document is.
+/// The address of a document.
 pub struct DocumentAddress {
     endpoint: HttpEndpoint,
     tls: Option<TlsConnector>,
@@ -34,7 +35,7 @@ impl fmt::Debug for DocumentAddress {
 }
 
 impl DocumentAddress {
-    /// Without certificate authorities (PEM) those of this system count.
+    /// Without certificate authorities (PEM), the system's are used.
     pub fn new(
         url: EndpointUrl,
         allow_private: bool,
@@ -49,7 +50,7 @@ impl DocumentAddress {
         Ok(DocumentAddress { endpoint, tls })
     }
 
-    /// The document. Its name is resolved anew each time, and the addresses checked.
+    /// Fetches the document. The name is resolved each time, and its addresses are checked.
     pub async fn fetch(&self, limits: FetchLimits) -> Result<Vec<u8>, FetchError> {
         let FetchLimits { bytes, patience } = limits;
         let HttpEndpoint { url, allow_private, .. } = &self.endpoint;
@@ -86,14 +87,14 @@ pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, ObserveError> {
     Ok(roots)
 }
 
-/// The answer to a GET.
+/// The outcome of a GET.
 pub(crate) enum Got {
     Document(Vec<u8>),
-    /// Another status than 200.
+    /// A status other than 200.
     Status(StatusCode),
 }
 
-/// Asks for one document of an origin. INVARIANT: none of the endpoint's headers is sent.
+/// Requests one document of an origin. INVARIANT: none of the endpoint's headers is sent.
 pub(crate) async fn get(
     origin: &Origin,
     endpoint: &HttpEndpoint,

@@ -1,14 +1,14 @@
-//! URLs, read once by the `url` crate and carried as parts.
+//! URLs, parsed once by the `url` crate and passed on as parts.
 
 use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 use url::{Host, Position, SyntaxViolation, Url};
 
-/// The longest URL of an endpoint that is read.
+/// The longest endpoint URL that is accepted.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Why a text is not a URL that is used.
+/// Why a text is refused as a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
     #[error("not a URL that can be used; expected something like `https://example.com/mcp`")]
@@ -23,13 +23,14 @@ pub enum BadUrl {
     TooLong,
 }
 
-/// A URL with a host and without credentials, which no reader has to repair: another one may repair it in another way.
+/// A URL with a host and without credentials that needs no repair: another parser might repair it
+/// differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainUrl {
     pub url: Url,
     /// In lower case; an IPv6 address without its brackets.
     pub host: String,
-    /// As it is written, also where it is the scheme's own.
+    /// The port as written, even if it is the scheme's default.
     pub port: Option<u16>,
 }
 
@@ -46,7 +47,7 @@ impl FromStr for PlainUrl {
             | SyntaxViolation::C0SpaceIgnored
             | SyntaxViolation::ExpectedDoubleSlash
             | SyntaxViolation::TabOrNewlineIgnored => repaired.set(Some(BadUrl::NotAUrl)),
-            // Characters of a path or query that are sent in their `%` form.
+            // Characters of a path or query that are sent percent-encoded.
             _ => {}
         };
         let url = Url::options().syntax_violation_callback(Some(&note)).parse(text);
@@ -67,7 +68,7 @@ impl FromStr for PlainUrl {
     }
 }
 
-/// What is written for a port: `url` drops one that is the scheme's own, and an empty one.
+/// The port as written: `url` drops a default port and an empty one.
 fn written_port(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -75,22 +76,23 @@ fn written_port(text: &str) -> Option<&str> {
     after_address.rsplit_once(':').map(|(_, port)| port)
 }
 
-/// The URL of a streamable HTTP endpoint: `https`, or `http` (which is only ever used for loopback addresses).
+/// The URL of a streamable HTTP endpoint: `https`, or `http` (only used for loopback addresses).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
-    /// As it was given. Pins, ids and messages name it so.
+    /// The original text. Pins, ids and messages use it.
     text: String,
-    /// In a box, so that what holds an endpoint among other things stays small.
+    /// Boxed to keep types that contain an endpoint small.
     plain: Box<PlainUrl>,
     named_by: NamedBy,
 }
 
-/// Who chose a URL: it decides which addresses may be reached through it.
+/// Who chose a URL, which decides what addresses it may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedBy {
-    /// The person whose machine this is: loopback is theirs to reach.
+    /// The user of this machine, who may reach loopback.
     Operator,
-    /// A registry or a web page: public addresses over https on port 443 only, unless private ones are allowed.
+    /// A registry or a web page: only https on port 443 to public addresses, unless private ones
+    /// are allowed.
     Stranger,
 }
 
@@ -99,8 +101,8 @@ impl EndpointUrl {
         &self.text
     }
 
-    /// The same URL as a stranger's: it reaches no loopback address unless private addresses are allowed, and never a
-    /// link-local address or a metadata service.
+    /// Treats the URL as chosen by a third party: it reaches no loopback address unless private
+    /// addresses are allowed, and never a link-local address or a metadata service.
     #[must_use]
     pub fn of_stranger(self) -> EndpointUrl {
         EndpointUrl { named_by: NamedBy::Stranger, ..self }
@@ -124,7 +126,7 @@ impl EndpointUrl {
         self.plain.port.unwrap_or(usual)
     }
 
-    /// The host with its port, an IPv6 address in brackets.
+    /// The host with its port; an IPv6 address is in brackets.
     pub fn host_and_port(&self) -> String {
         format!("{}:{}", self.plain.url.host_str().unwrap_or_default(), self.port())
     }
@@ -140,7 +142,7 @@ impl EndpointUrl {
         &self.plain.url[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// What the `Host` header says: the port only where it is not the scheme's own.
+    /// The value of the `Host` header: it has the port only if that is not the scheme's default.
     pub(crate) fn authority(&self) -> &str {
         &self.plain.url[Position::BeforeHost..Position::AfterPort]
     }
@@ -171,7 +173,7 @@ impl FromStr for EndpointUrl {
             plain: Box::new(plain),
             named_by: NamedBy::Operator,
         };
-        // A request must be able to name it.
+        // The path and query must be valid in a request line.
         url.path_and_query().parse::<http::uri::PathAndQuery>().map_err(|_| BadUrl::NotAUrl)?;
         Ok(url)
     }
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(format!("{text}a").parse::<EndpointUrl>(), Err(BadUrl::TooLong));
     }
 
-    /// Pins and ids are made of the text, so no spelling of it may be lost.
+    /// Pins and ids are derived from the text, so every spelling must be preserved.
     #[test]
     fn a_url_is_named_as_it_was_given_and_asked_as_it_reads() {
         let check = |text: &str, place: &str, path: &str| {

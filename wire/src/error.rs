@@ -1,4 +1,4 @@
-//! Why a server could not be observed, with all that a person needs to act on it.
+//! Why a server could not be observed, with everything that the user needs to act on it.
 
 use crate::ServerText;
 use crate::http::address::AddressClass;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// What was being waited for.
+/// What the client was waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     Connection,
@@ -93,14 +93,14 @@ pub enum ObserveError {
 }
 
 impl ObserveError {
-    /// The error without what the server said on its standard error.
+    /// The error without the server's standard error.
     pub fn without_stderr(&self) -> String {
         let whole = self.to_string();
         let quoted = self.stderr().map(said).unwrap_or_default();
         whole.strip_suffix(&quoted).unwrap_or(&whole).to_owned()
     }
 
-    /// What the server said last on its standard error, where there is any of it.
+    /// The end of the server's standard error, unless it is empty.
     pub fn stderr(&self) -> Option<&ServerText> {
         match self {
             ObserveError::Exited { stderr, .. }
@@ -111,7 +111,7 @@ impl ObserveError {
     }
 }
 
-/// Whole seconds, or tenths where it is not whole.
+/// Whole seconds, with tenths if there is a fraction.
 pub(crate) fn seconds(duration: Duration) -> String {
     let tenths = (duration.as_millis() + 50) / 100;
     match tenths % 10 {
@@ -139,7 +139,7 @@ fn hint(status: http::StatusCode) -> &'static str {
     }
 }
 
-/// Folders of a path, and words that are no program's name, may hold a secret.
+/// The folders of a path, and words that are not a program's name, may contain secrets.
 fn shown(program: &OsStr) -> String {
     shown_program(&program.to_string_lossy())
 }

@@ -1,4 +1,4 @@
-//! HTTP as a client uses it: addresses that may be reached, connections, headers, bodies and event streams.
+//! HTTP as the client uses it: allowed addresses, connections, headers, bodies and event streams.
 
 pub(crate) mod address;
 pub(crate) mod body;

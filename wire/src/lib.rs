@@ -1,8 +1,10 @@
-//! MCP on the wire: messages kept as the bytes they came as, framing, stdio and streamable HTTP, both protocol eras.
+//! MCP on the wire: messages kept as their original bytes, framing, stdio and streamable HTTP, both
+//! protocol eras.
 //!
-//! Two ways of being with a server: [`observe()`] starts or reaches one, asks for every list and hands back the raw JSON;
-//! [`lines`], [`envelope`] and [`remote`] are what the gate reads and sends messages with while a session lasts. Nothing is
-//! judged here; what the bytes mean is for `contract` to say, and what becomes of a call for `engine`.
+//! There are two ways to talk to a server. [`observe()`] starts or reaches one, requests every list
+//! and returns the raw JSON. [`lines`], [`envelope`] and [`remote`] are what the gate uses to
+//! exchange messages during a session. Nothing is judged here: `contract` interprets the bytes, and
+//! `engine` decides about calls.
 
 pub mod api;
 pub mod application;

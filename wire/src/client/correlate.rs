@@ -1,4 +1,5 @@
-//! What a server sends, matched against the one request that is waiting. Nothing else is ever taken for an answer.
+//! Matches a server's messages against the one pending request. No other message is ever taken for
+//! its answer.
 
 use crate::Answer;
 use crate::envelope::{
@@ -9,11 +10,11 @@ use crate::limits::MAX_REPLIES;
 use crate::message::{self, RequestId};
 use contract::client::ClientCapabilities;
 
-/// What to do about a message.
+/// How to handle a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Answer(Answer),
-    /// A request of the server's, with what to send back.
+    /// The server sent a request; this is the reply to send.
     Reply(String),
     Nothing,
 }
@@ -21,15 +22,15 @@ pub(crate) enum Heard {
 /// Waits for the answer and counts the other messages.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
-    /// What the server was told that it can ask of us.
+    /// The client capabilities that the server was told about.
     client: ClientCapabilities,
     tally: Tally,
     replies: usize,
-    /// Requests of the server are left unanswered.
+    /// Whether requests from the server are left unanswered.
     is_silent: bool,
 }
 
-/// What was set aside, by reason.
+/// How many messages were ignored, by reason.
 #[derive(Debug, Default)]
 struct Tally {
     not_json: u64,
@@ -46,12 +47,12 @@ impl Correlator {
         Correlator { client: client.clone(), ..Correlator::default() }
     }
 
-    /// Listens only: no request of the server is answered.
+    /// A correlator that only listens and answers no request from the server.
     pub(crate) fn silent() -> Correlator {
         Correlator { is_silent: true, ..Correlator::default() }
     }
 
-    /// Judges one message while `waiting` has no answer yet.
+    /// Classifies one message while `waiting` is pending.
     pub(crate) fn hear(&mut self, bytes: &[u8], waiting: &RequestId) -> Heard {
         match envelope::scan(bytes) {
             Ok(Scanned::Message(Envelope { kind, .. })) => self.hear_message(&kind, waiting),
@@ -80,8 +81,9 @@ impl Correlator {
         }
     }
 
-    /// A line that is not one message is an unreadable answer if it names the request that waits, or the protocol and no
-    /// other request. Anything else is a line of a log.
+    /// A line that is not a single message counts as an unreadable answer if it mentions the
+    /// pending request's id, or the protocol but no other request's id. Anything else is a log
+    /// line.
     fn hear_broken(&mut self, bytes: &[u8], error: &ScanError, waiting: &RequestId) -> Heard {
         let is_answer = match &error.id {
             _ if error.kind == ScanErrorKind::NotAMessage => false,
@@ -96,7 +98,7 @@ impl Correlator {
         }
     }
 
-    /// Judges a message that was over the limit, by its first and last bytes.
+    /// Classifies a message that was too long, by its first and last bytes.
     pub(crate) fn hear_too_long(
         &mut self,
         beginning: &[u8],
@@ -124,7 +126,7 @@ impl Correlator {
         self.tally.other_ids
     }
 
-    /// What was set aside, in sentences.
+    /// Describes the ignored messages in sentences.
     pub(crate) fn notes(&self) -> Vec<String> {
         let tally = &self.tally;
         let counts = [
@@ -156,7 +158,7 @@ fn count(counter: &mut u64) -> Heard {
     Heard::Nothing
 }
 
-/// Whether a batch has an answer to this request.
+/// Whether a batch contains an answer to this request.
 fn answers(batch: &Batch<'_>, waiting: &RequestId) -> bool {
     let is_answer = |id: Option<&Id<'_>>| id.is_some_and(|id| waiting.is(id));
     batch.elements.iter().any(|element| match &element.message {

@@ -1,4 +1,5 @@
-//! A streamable HTTP server, asked one thing at a time through the same link and exchange as a long-lived one.
+//! A streamable HTTP server that gets one request at a time, over the same link and exchange as a
+//! long-lived one.
 
 use super::Asked;
 use super::correlate::{Correlator, Heard};
@@ -18,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
-/// The most messages that were read and not yet heard.
+/// The most messages that were received and not yet handled.
 const HEARD_MESSAGES: usize = 4;
 
 /// A server at an address that has been checked.
@@ -28,7 +29,7 @@ pub(crate) struct HttpTransport {
     key: TlsKey,
 }
 
-/// What the HTTP layer has to know of a request.
+/// Builds the message with what the HTTP layer has to know about it.
 pub(super) fn outbound(
     request: &Request,
     stateless: Option<Revision>,
@@ -45,7 +46,8 @@ pub(super) fn outbound(
 }
 
 impl HttpTransport {
-    /// Resolves the name and checks the addresses. Nothing is sent yet. Without `tls` a server is trusted as the system does.
+    /// Resolves the name and checks the addresses. Nothing is sent yet. Without `tls`, the system's
+    /// certificate store is used.
     pub(crate) async fn open(
         endpoint: &HttpEndpoint,
         limits: &ObserveLimits,
@@ -56,7 +58,7 @@ impl HttpTransport {
             given => given,
         };
         let key = TlsKey::default();
-        // Each request has a deadline of its own, and nothing may end one before.
+        // Each request has its own deadline, and no other timeout may fire earlier.
         let patience = limits.start_timeout.max(limits.list_timeout);
         let bounds = RemoteLimits {
             frame_bytes: limits.frame_bytes,
@@ -78,8 +80,8 @@ impl HttpTransport {
         correlator: &mut Correlator,
     ) -> Result<Asked, ObserveError> {
         let conversation = async {
-            // A server may close a kept connection at any moment, and the request is lost with it. What is asked here
-            // changes nothing, so asking twice is not too often.
+            // A server may close an idle connection at any moment, which loses the request. The
+            // requests sent here change nothing, so it is safe to repeat one.
             match self.converse(request, outbound.clone(), correlator).await {
                 Err(RemoteFailure::Lost { .. }) => {
                     self.converse(request, outbound, correlator).await
@@ -100,7 +102,7 @@ impl HttpTransport {
         let _ = timeout_at(deadline, self.deliver(message)).await;
     }
 
-    /// Sends a notification, or an answer to the server. What comes back says nothing.
+    /// Sends a notification, or an answer to the server. The response is ignored.
     async fn deliver(&self, message: Outbound) {
         let (reports, _) = mpsc::channel(1);
         let _ = Exchange { link: &self.link, ticket: 0, reports }.tell(message).await;
@@ -116,7 +118,7 @@ impl HttpTransport {
         let mut asking = pin!(async {
             let exchange = Exchange { link: &self.link, ticket: 0, reports };
             let outcome = exchange.ask(outbound).await;
-            // Nothing more is reported: the receiver sees the end.
+            // Drop the sender, so that the receiver sees the end.
             drop(exchange);
             outcome
         });
@@ -149,7 +151,7 @@ impl HttpTransport {
         }
     }
 
-    /// Ends the session where there is one, as far as the server listens.
+    /// Ends the session if there is one. Failures are ignored.
     pub(super) async fn close(self) -> TlsKey {
         if let Some(goodbye) = self.link.delete() {
             let _ = timeout(GOODBYE_TIMEOUT, self.link.send(goodbye)).await;
@@ -158,7 +160,7 @@ impl HttpTransport {
     }
 }
 
-/// What a request without an answer comes to.
+/// The outcome of a request that failed.
 fn unanswered(failure: RemoteFailure, awaited: Awaited) -> Result<Asked, ObserveError> {
     match failure {
         RemoteFailure::NotReached(error) => Err(error),

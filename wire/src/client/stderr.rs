@@ -1,4 +1,4 @@
-//! The end of what a server writes to its standard error, kept while the rest is read and forgotten.
+//! Keeps the end of a server's standard error; earlier output is discarded.
 
 use crate::ServerText;
 use crate::limits::MAX_STDERR_TAIL_BYTES;
@@ -23,7 +23,8 @@ impl Tail {
 
     fn text(&self) -> ServerText {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        // What was cut begins in the middle of a line, maybe of a character: the first whole line is the beginning.
+        // Truncated output may begin in the middle of a line or even a character, so start at the
+        // first whole line.
         let first_line = bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let start = if self.cut { first_line } else { 0 };
         let shown = bytes.get(start..).filter(|shown| !shown.is_empty()).unwrap_or(&bytes);
@@ -56,7 +57,7 @@ impl StderrTail {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Waits until no process can write to it any more.
+    /// Waits until no process can write to it anymore.
     pub(super) async fn finished(&mut self) {
         if !self.reading.is_finished() {
             let _ = (&mut self.reading).await;

@@ -1,4 +1,5 @@
-//! A server as a process of ours: lines on its pipes, the end of its standard error kept, and its end.
+//! A server run as a child process: exchanges lines over its pipes, keeps the end of its standard
+//! error, and ends it.
 
 use super::correlate::{Correlator, Heard};
 use super::stderr::StderrTail;
@@ -20,13 +21,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A running server. It is killed with everything it started when this is dropped.
+/// A running server. Dropping it kills the server and everything that the server started.
 #[derive(Debug)]
 pub(crate) struct StdioTransport {
     process: ServerProcess,
     input: Option<ChildStdin>,
     lines: LineReader<ChildStdout>,
-    /// Nothing where its standard error is ours.
+    /// `None` if the server shares our standard error.
     stderr: Option<StderrTail>,
     frame_bytes: usize,
     grace: Duration,
@@ -66,7 +67,8 @@ impl StdioTransport {
         StdioTransport::over(ServerProcess::start_as(launch, start)?, limits)
     }
 
-    /// Starts a program by a command that is complete but for its pipes, and keeps the end of its standard error.
+    /// Starts a program by a command that is complete except for its pipes, and keeps the end of
+    /// its standard error.
     pub(crate) fn start_command(
         command: Command,
         limits: &ObserveLimits,
@@ -112,7 +114,7 @@ impl StdioTransport {
         let _ = timeout_at(deadline, self.write_line(text)).await;
     }
 
-    /// Nothing if the server's output ends before the answer.
+    /// Returns `None` if the server's output ends before the answer.
     async fn converse(&mut self, request: &Request, correlator: &mut Correlator) -> Option<Answer> {
         self.write_line(&request.text).await;
         loop {
@@ -136,10 +138,12 @@ impl StdioTransport {
         }
     }
 
-    /// Writes one line. A server that has closed its input may still have things to say: its end is noticed when its
-    /// output ends, so a failed write is no error. After one nothing more is written.
+    /// Writes one line. A failed write is not an error, because a server that closed its input may
+    /// still send output, and its end is noticed when the output ends. Nothing more is written
+    /// after a failure.
     async fn write_line(&mut self, text: &str) {
-        // Taken out while it is written to: a wait that was given up half way leaves no half line to go on after.
+        // Taken out during the write: if the write is cancelled halfway, nothing is appended to the
+        // partial line.
         let Some(mut input) = self.input.take() else { return };
         let written = async {
             input.write_all(text.as_bytes()).await?;
@@ -155,11 +159,12 @@ impl StdioTransport {
         self.stderr.as_ref().map(StderrTail::text).unwrap_or_default()
     }
 
-    /// Ends the server. Returns its status, if it ended by itself, and the end of its standard error.
+    /// Ends the server. Returns its status if it exited by itself, and the end of its standard
+    /// error.
     pub(super) async fn close(self) -> (Option<ExitStatus>, ServerText) {
         let StdioTransport { process, input, mut lines, mut stderr, grace, .. } = self;
         drop(input);
-        // What it still writes is read: it must not be stuck on a full pipe while it ends.
+        // Keep reading its output, so that it does not block on a full pipe while it shuts down.
         let draining = tokio::spawn(async move {
             while let Ok(Line::Frame(_) | Line::TooLong { .. }) = lines.next().await {}
         });

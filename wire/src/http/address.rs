@@ -1,10 +1,10 @@
-//! Which addresses may be reached. Pure: it looks at an address that was resolved already, and the caller connects to
-//! that same address.
+//! Which addresses may be reached. Pure: it judges an address that has already been resolved, and
+//! the caller connects to that same address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of network an address is in.
+/// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {
     Public,
@@ -13,7 +13,7 @@ pub enum AddressClass {
     /// Carrier-grade address translation, 100.64.0.0/10.
     Shared,
     LinkLocal,
-    /// A cloud's metadata service, which hands out credentials.
+    /// A cloud metadata service, which hands out credentials.
     Metadata,
     /// Documentation and benchmarking.
     Documentation,
@@ -50,7 +50,7 @@ impl fmt::Display for AddressClass {
 #[must_use]
 pub(crate) enum Reach {
     Allowed,
-    /// Allowed if private addresses are allowed.
+    /// Allowed only if private addresses are allowed.
     NeedsAllowPrivate,
     Refused,
 }
@@ -80,11 +80,11 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
     match address.octets() {
         [0, 0, 0, 0] => AddressClass::Unspecified,
         [127, ..] => AddressClass::Loopback,
-        // AWS, Azure, GCP and others; Oracle's and Alibaba's own.
+        // AWS, Azure, GCP and others; then Oracle's and Alibaba's own addresses.
         [169, 254, 169, 254] | [169, 254, 170, 2] | [192, 0, 0, 192] | [100, 100, 100, 200] => {
             AddressClass::Metadata
         }
-        // Azure's, within public space.
+        // Azure's, within public address space.
         [168, 63, 129, 16] => AddressClass::Metadata,
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => AddressClass::Private,
         [100, 64..=127, ..] => AddressClass::Shared,
@@ -93,7 +93,8 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
             AddressClass::Documentation
         }
         [224..=239, ..] => AddressClass::Multicast,
-        // This network, protocol assignments, the old 6to4 relay, and everything from 240 up with the broadcast.
+        // "This network", protocol assignments, the old 6to4 relay, and everything from 240 up
+        // including broadcast.
         [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [240..=255, ..] => AddressClass::Reserved,
         _ => AddressClass::Public,
     }
@@ -104,9 +105,9 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     match [a, b, c, d, e, f, g, h] {
         [0, 0, 0, 0, 0, 0, 0, 0] => AddressClass::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
-        // An IPv4 address in IPv6 clothes is that address, also for the kernel.
+        // The kernel treats an IPv4-mapped IPv6 address as the IPv4 address.
         [0, 0, 0, 0, 0, 0xffff, high, low] => classify_v4(embedded(high, low)),
-        // A translator on the way would take loopback for its own.
+        // A translator along the way would map loopback to its own host.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             match classify_v4(embedded(high, low)) {
                 AddressClass::Loopback => AddressClass::Reserved,
@@ -119,7 +120,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         }
         [0xfc00..=0xfdff, ..] => AddressClass::Private,
         [0xfe80..=0xfebf, ..] => AddressClass::LinkLocal,
-        // Site-local: deprecated, and private where it is still in use.
+        // Site-local: deprecated, and private if still in use.
         [0xfec0..=0xfeff, ..] => AddressClass::Private,
         [0xff00..=0xffff, ..] => AddressClass::Multicast,
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] | [0x2001, 2, 0, ..] => {
@@ -128,7 +129,8 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         // Teredo, ORCHID and the other protocol assignments in 2001::/23.
         [0x2001, 0..=0x1ff, ..] => AddressClass::Reserved,
         [0x2000..=0x3fff, ..] => AddressClass::Public,
-        // Only 2000::/3 is given out; the rest (IPv4-compatible and discard-only addresses among it) is unassigned.
+        // Only 2000::/3 is allocated; the rest (including IPv4-compatible and discard-only
+        // addresses) is unassigned.
         _ => AddressClass::Reserved,
     }
 }

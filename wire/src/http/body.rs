@@ -1,12 +1,12 @@
-//! Bodies, read whole within a limit.
+//! Reads whole bodies up to a limit.
 
 use super::connect::Line;
 use hyper::body::{Body, Incoming};
 
-/// What is set aside for a body before any of it came: a length that is only announced costs nothing.
+/// The initial allocation for a body, so that a large announced length alone costs nothing.
 const FIRST_BYTES: usize = 64 * 1024;
 
-/// The whole body, or nothing where it is over the limit.
+/// Returns the whole body, or `None` if it exceeds the limit.
 pub(crate) async fn read(
     line: &mut Line,
     body: &mut Incoming,
@@ -15,7 +15,8 @@ pub(crate) async fn read(
     read_while(line, body, limit, |_| true).await
 }
 
-/// The whole body, or nothing where it is over the limit or where no more than so many bytes may be held.
+/// Returns the whole body, or `None` if it exceeds the limit or `may_hold` refuses to hold more
+/// bytes.
 pub(crate) async fn read_while(
     line: &mut Line,
     body: &mut Incoming,

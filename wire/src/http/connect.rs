@@ -1,4 +1,5 @@
-//! Connections to one origin: its name is resolved once, its addresses are checked, and only those are connected to.
+//! Connections to one origin: its name is resolved once, the addresses are checked, and no others
+//! are connected to.
 
 use super::address::{self, AddressClass, Reach};
 use super::silence::Silence;
@@ -28,7 +29,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 pub(crate) struct Origin {
     url: EndpointUrl,
     allow_private: bool,
-    /// The one that answered last comes first.
+    /// The one that last accepted a connection comes first.
     addresses: Mutex<Vec<SocketAddr>>,
     tls: Option<TlsConnector>,
     tls_key: TlsKey,
@@ -43,21 +44,21 @@ impl std::fmt::Debug for Origin {
     }
 }
 
-/// An open connection. Dropping it closes it. It is moved by the task that uses it, and by no other: handing each message
-/// from task to task took longer than all that is done with it.
+/// An open connection. Dropping it closes it. Only the task that uses it drives its I/O: handing
+/// each message from task to task took longer than everything else done with it.
 pub(crate) struct Live {
     pub(crate) line: Line,
-    /// The limit for what is waited for on it.
+    /// The timeout for waiting on this connection.
     pub(crate) silence: Silence,
 }
 
-/// Sends requests and reads what is answered.
+/// Sends requests and reads responses.
 pub(crate) struct Line {
     sender: SendRequest<Full<Bytes>>,
     driver: Driver,
 }
 
-/// What reads and writes; `None` once the connection is closed.
+/// The future that does the connection's I/O; `None` once the connection is closed.
 type Driver = Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>;
 
 impl std::fmt::Debug for Live {
@@ -67,7 +68,7 @@ impl std::fmt::Debug for Live {
 }
 
 impl Line {
-    /// Sends a request. The error has the request again where no byte of it was written.
+    /// Sends a request. The error returns the request if no byte of it was written.
     pub(crate) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -78,7 +79,7 @@ impl Line {
             .await
     }
 
-    /// The next piece of a body that this connection carries.
+    /// The next piece of a response body on this connection.
     pub(crate) async fn frame(
         &mut self,
         body: &mut Incoming,
@@ -91,7 +92,8 @@ impl Line {
     }
 }
 
-/// Polls something that waits for the connection, which is moved where it is not ready.
+/// Polls a future that waits for the connection. If it is not ready, drives the connection and
+/// polls again.
 fn poll_moved<T>(
     driver: &mut Driver,
     context: &mut Context<'_>,
@@ -100,14 +102,14 @@ fn poll_moved<T>(
     let polled = poll(context);
     let Some(moving) = driver.as_mut().filter(|_| polled.is_pending()) else { return polled };
     if moving.as_mut().poll(context).is_ready() {
-        // What waits is told why by what the connection leaves behind.
+        // The connection is closed; polling again tells the waiting future why.
         *driver = None;
     }
     poll(context)
 }
 
 impl Origin {
-    /// Finds the addresses of a host and checks them. What was found here is all that is ever connected to.
+    /// Resolves a host's addresses and checks them. No other address is ever connected to.
     pub(crate) async fn resolve(
         url: &EndpointUrl,
         allow_private: bool,
@@ -125,7 +127,7 @@ impl Origin {
         })
     }
 
-    /// The same without addresses of this machine.
+    /// Removes loopback addresses.
     pub(crate) fn without_loopback(self) -> Result<Origin, ObserveError> {
         let mut addresses = self.addresses().clone();
         let first = addresses.first().map(SocketAddr::ip);
@@ -138,7 +140,8 @@ impl Origin {
         Ok(Origin { addresses: Mutex::new(addresses), ..self })
     }
 
-    /// Looks the name up again, with the same checks: the addresses of a server may change while it is in use.
+    /// Resolves the name again, with the same checks: the addresses of a server may change while it
+    /// is in use.
     pub(crate) async fn refresh(&self) -> Result<Refreshed, ObserveError> {
         let found = lookup(&self.url, self.allow_private, CONNECT_TIMEOUT).await?;
         let mut addresses = self.addresses();
@@ -175,16 +178,16 @@ impl Origin {
         self.start(TokioIo::new(stream), awaited).await
     }
 
-    /// Tries the addresses in turn; the one that answers is the first to be tried the next time.
+    /// Tries the addresses in order. The one that accepts is tried first the next time.
     async fn connect_tcp(&self) -> Result<TcpStream, ObserveError> {
         let mut failure = None;
         let addresses = self.addresses().clone();
         for address in addresses {
             let source = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    // Requests are small and waited for: nothing is gained by holding them back.
+                    // Requests are small and waited for, so delaying them gains nothing.
                     let _ = stream.set_nodelay(true);
-                    // The sort is stable: the others stay in their order.
+                    // The sort is stable, so the other addresses keep their order.
                     self.addresses().sort_by_key(|&other| other != address);
                     return Ok(stream);
                 }
@@ -222,10 +225,10 @@ impl Origin {
     }
 }
 
-/// What came of looking a name up again.
+/// The result of resolving a name again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refreshed {
-    /// There are addresses that were not known.
+    /// There are new addresses.
     Changed,
     Same,
 }
@@ -258,7 +261,8 @@ async fn lookup(
     }
 }
 
-/// Of the addresses that were found, those that may be connected to; if none may, why the first may not.
+/// The permitted addresses among those found; if there are none, the reason why the first one is
+/// not permitted.
 fn permitted(
     found: &[SocketAddr],
     check: impl Fn(SocketAddr) -> Result<(), ObserveError>,
@@ -302,7 +306,7 @@ fn check(
     }
 }
 
-/// The rule for URLs that a stranger chose.
+/// The rule for URLs chosen by a third party.
 fn check_stranger(
     host: &str,
     address: SocketAddr,

@@ -1,4 +1,4 @@
-//! Headers of both directions: what is sent with every request, and what is taken from an answer.
+//! Headers in both directions: those sent with every request, and those read from a response.
 
 use crate::ServerText;
 use crate::error::ObserveError;
@@ -13,7 +13,7 @@ pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
-/// Headers that the protocol sets, and that would change where a request ends or what is answered.
+/// Headers that the protocol sets, or that could redirect the request or alter the response.
 const OWN_HEADERS: [&str; 18] = [
     "accept",
     "accept-encoding",
@@ -40,16 +40,16 @@ pub(crate) fn json() -> HeaderValue {
     HeaderValue::from_static("application/json")
 }
 
-/// What is accepted as the answer to a POST.
+/// The content types accepted as the response to a POST.
 pub(crate) fn json_or_events() -> HeaderValue {
     HeaderValue::from_static("application/json, text/event-stream")
 }
 
-/// The headers that go with every request to an endpoint: those that were given for it, the host and who asks.
+/// The headers of every request to an endpoint: the configured ones, the host and the user agent.
 pub(crate) fn of_endpoint(endpoint: &HttpEndpoint) -> Result<HeaderMap, ObserveError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
-        // One that was given could stand in for an argument that the call does not have.
+        // A configured one could pass for an argument that the call does not have.
         let is_parameter = name.as_str().starts_with(parameters::PREFIX);
         if is_parameter || OWN_HEADERS.contains(&name.as_str()) {
             return Err(ObserveError::HeaderNotAllowed { name: name.clone() });
@@ -64,7 +64,7 @@ pub(crate) fn of_endpoint(endpoint: &HttpEndpoint) -> Result<HeaderMap, ObserveE
     Ok(headers)
 }
 
-/// The path that requests to an endpoint name.
+/// The path for requests to an endpoint.
 pub(crate) fn path_of(endpoint: &HttpEndpoint) -> Uri {
     endpoint.url.path_and_query().parse().unwrap_or_else(|_| Uri::from_static("/"))
 }
@@ -75,7 +75,7 @@ pub(crate) fn session_id(headers: &HeaderMap) -> Option<HeaderValue> {
     if !visible || id.is_empty() || id.len() > MAX_SESSION_ID_BYTES {
         return None;
     }
-    // It is a credential for the session.
+    // The session id is a credential for the session.
     id.set_sensitive(true);
     Some(id)
 }
@@ -90,7 +90,8 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     media_type.eq_ignore_ascii_case("text/event-stream")
 }
 
-/// Where a redirect leads: the origin only, since the rest may hold secrets.
+/// The origin that a redirect leads to. The rest of the address is dropped because it may contain
+/// secrets.
 pub(crate) fn redirect_target(headers: &HeaderMap) -> ServerText {
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("");
     let target = match Url::parse(location) {

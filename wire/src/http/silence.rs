@@ -1,7 +1,8 @@
-//! How long silence is put up with, for waits that come with every call and hardly ever take long.
+//! A reusable timeout, for waits that come with every call and rarely take long.
 //!
-//! The timers of a runtime are in one list, which all of its threads change by turns. So the timer of a connection stays in it
-//! from call to call, set to a moment that is too early: when that comes, it is set to the right one.
+//! A runtime keeps its timers in one list that all threads contend for. So a connection keeps its
+//! timer registered between calls, with a deadline that may be too early; when that fires, the
+//! timer is reset to the actual deadline.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -9,14 +10,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A limit that is used again and again.
+/// A timeout that is used repeatedly.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Silence {
-    /// Waits for something; `None` if it takes longer than this.
+    /// Waits for a future. Returns `None` if it takes longer than `patience`.
     pub(crate) async fn within<T>(
         &mut self,
         patience: Duration,
@@ -65,7 +66,7 @@ mod tests {
             assert_eq!(silence.within(soon * patience, pending::<()>()).await, None);
             assert!(began.elapsed() >= soon * patience, "{patience}");
         }
-        // Set for a later moment than the next wait ends at.
+        // Leaves the timer at a later moment than the end of the next wait.
         let answered = silence.within(Duration::from_secs(60), tokio::time::sleep(soon)).await;
         assert!(answered.is_some());
         assert_eq!(silence.within(soon, pending::<()>()).await, None);

@@ -1,28 +1,29 @@
-//! Event streams, read as the HTML standard says, with a bound on the event. Bytes stay bytes: whether they are UTF-8
-//! is for the reader of the data to judge.
+//! Parses event streams as the HTML standard specifies, with a limit on the size of an event. Data
+//! stays bytes: its reader checks whether it is UTF-8.
 
 use std::time::Duration;
 
-/// An event of the default type, or one that is called `message`.
+/// An event of the default type, or of type `message`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) data: Vec<u8>,
 }
 
-/// An event, or a line of one, is over the limit.
+/// An event, or one of its lines, exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EventTooLong;
 
-/// What a line may have in addition to the data: the longest field name that is read, its colon and a space.
+/// What a line may have in addition to the data: the longest known field name, its colon and a
+/// space.
 const FIELD_BYTES: usize = 16;
 
-/// The longest event type that is told apart from others.
+/// How much of an event type is kept, which is enough to tell `message` from other types.
 const MAX_TYPE_BYTES: usize = 64;
 
-/// The longest event id that is taken over. A stream with a longer one cannot be taken up again.
+/// The longest event id that is kept. A stream with a longer one cannot be resumed.
 const MAX_ID_BYTES: usize = 1024;
 
-/// Takes a stream in pieces of any size and gives its events.
+/// Takes a stream in pieces of any size and returns its events.
 #[derive(Debug)]
 pub(crate) struct EventParser {
     limit: usize,
@@ -30,9 +31,9 @@ pub(crate) struct EventParser {
     data: Vec<u8>,
     has_data: bool,
     event_type: Vec<u8>,
-    /// The id that the next event to be finished has.
+    /// The id of the next event to be completed.
     id: Vec<u8>,
-    /// The id of the event that was finished last; empty where there is none.
+    /// The id of the last completed event; empty if it has none.
     last_id: Vec<u8>,
     retry: Option<Duration>,
     /// The last byte was a carriage return, so a line feed now belongs to it.
@@ -56,22 +57,23 @@ impl EventParser {
         }
     }
 
-    /// Where a new stream goes on after this one: behind the last event that was finished, if that had an id.
+    /// Where a new stream resumes after this one: after the last completed event, if that had an
+    /// id.
     pub(crate) fn last_id(&self) -> Option<&[u8]> {
         Some(self.last_id.as_slice()).filter(|id| !id.is_empty())
     }
 
-    /// How long the server wants to be left alone before it is asked for a new stream.
+    /// How long the server asks clients to wait before they reconnect.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// How much of an unfinished event is held.
+    /// How many bytes of an unfinished event are held.
     pub(crate) fn held(&self) -> usize {
         self.line.len() + self.data.len()
     }
 
-    /// Takes the next piece. After an error the stream is not to be read on.
+    /// Takes the next piece. After an error the stream must not be read further.
     pub(crate) fn push(&mut self, mut piece: &[u8]) -> Result<Vec<Event>, EventTooLong> {
         let mut events = Vec::new();
         loop {
@@ -129,7 +131,8 @@ impl EventParser {
             b"event" => {
                 self.event_type = value.get(..MAX_TYPE_BYTES).unwrap_or(value).to_vec();
             }
-            // An id that cannot be named later is none: going on behind an older one would repeat what was read.
+            // An id that is too long to send back is dropped: resuming after an older one would
+            // repeat events.
             b"id" if value.len() > MAX_ID_BYTES => self.id.clear(),
             b"id" if !value.contains(&0) => self.id = value.to_vec(),
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
@@ -137,7 +140,7 @@ impl EventParser {
                     std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 self.retry = milliseconds.map(Duration::from_millis).or(self.retry);
             }
-            // Comments and fields of the future.
+            // Comments and unknown fields.
             _ => {}
         }
         Ok(())
@@ -158,7 +161,7 @@ impl EventParser {
 mod tests {
     use super::*;
 
-    /// The stream's events, whole, in single bytes and in pieces of three.
+    /// The events of a stream, parsed as a whole, in single bytes and in pieces of three.
     fn check(stream: &str, expected: &[&str]) {
         for size in [stream.len().max(1), 1, 3] {
             let mut parser = EventParser::new(1_000);
@@ -223,7 +226,7 @@ mod tests {
         assert_eq!(EventParser::new(11).push(lines.as_bytes()).unwrap().len(), 1);
     }
 
-    /// The last id and the retry time, in milliseconds, after a stream.
+    /// The last id and the retry time in milliseconds after a stream.
     fn place(stream: &str) -> (String, Option<u128>) {
         let mut parser = EventParser::new(10_000);
         parser.push(stream.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! TLS: rustls with the system's roots, and the key that a server showed.
+//! TLS with rustls and the system's root certificates, and the key that a server presented.
 
 use crate::error::ObserveError;
 use sha2::{Digest, Sha256};
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// A connector that trusts what this system trusts. Where it has no roots at all, Mozilla's stand in.
+/// A connector that trusts the system's certificates, or Mozilla's if the system has none.
 pub(crate) fn connector() -> Result<TlsConnector, ObserveError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -32,29 +32,30 @@ pub(crate) fn connector_with(roots: RootCertStore) -> Result<TlsConnector, Obser
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// The key that a server showed, readable outside the connections. Clones share one cell.
+/// The key that a server presented, readable outside the connections. Clones share one cell.
 #[derive(Debug, Clone, Default)]
 pub struct TlsKey(Arc<Shown>);
 
 #[derive(Debug, Default)]
 struct Shown {
-    /// Nothing inside where the certificate's key could not be read.
+    /// Contains `None` if the certificate's key could not be read.
     first: OnceLock<Option<String>>,
     has_changed: AtomicBool,
 }
 
 impl TlsKey {
-    /// The SHA-256 of the public key (SubjectPublicKeyInfo) of the first connection, in hexadecimal.
+    /// The SHA-256 of the public key (SubjectPublicKeyInfo) of the first connection, in
+    /// hexadecimal.
     pub fn known(&self) -> Option<&str> {
         self.0.first.get()?.as_deref()
     }
 
-    /// Whether a later connection showed another key than the first.
+    /// Whether a later connection presented a different key from the first.
     pub fn has_changed(&self) -> bool {
         self.0.has_changed.load(Ordering::Acquire)
     }
 
-    /// Notes what a connection showed.
+    /// Records the key of a connection.
     pub(crate) fn note(&self, key: Option<&str>) {
         if self.0.first.get_or_init(|| key.map(str::to_owned)).as_deref() != key {
             self.0.has_changed.store(true, Ordering::Release);
@@ -62,7 +63,8 @@ impl TlsKey {
     }
 }
 
-/// The SHA-256 of a certificate's SubjectPublicKeyInfo, in hexadecimal: it stays when a certificate is renewed.
+/// The SHA-256 of a certificate's SubjectPublicKeyInfo, in hexadecimal. Renewing a certificate with
+/// the same key keeps it.
 pub(crate) fn key_hash(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
     Some(hex::encode(Sha256::digest(certificate.subject_public_key_info())))
