@@ -1,22 +1,24 @@
-//! The messages that Holdpoint itself sends to a server: requests, notifications, and answers to the server's requests.
+//! The messages that Holdpoint itself sends to a server: requests, notifications, and replies to
+//! the server's requests.
 
 use crate::envelope::{Id, METHOD_NOT_FOUND};
 use contract::client::ClientCapabilities;
 use contract::json::escape_into;
 
-/// `invalid params`.
+/// JSON-RPC's `invalid params`.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
-/// What the protocol has a client say whose person does not allow a sample.
+/// The code that the protocol prescribes if the user rejects a sampling request.
 const REJECTED: i64 = -1;
 /// The codes that revision 2026-07-28 reserves for the specification.
 pub(crate) const MODERN_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
-/// The id of one of our requests. It is unguessable, so that only a peer that has read it can answer.
+/// The id of one of our requests. It is unguessable, so only a peer that has read the request can
+/// answer it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestId(String);
 
 impl RequestId {
-    /// The token with its quotes, which is also what ids are compared by.
+    /// The token with its quotes, which is also the key that ids are compared by.
     pub(crate) fn raw(&self) -> &str {
         &self.0
     }
@@ -31,7 +33,7 @@ impl RequestId {
     }
 }
 
-/// Makes ids: 128 random bits each, and a count so that none is ever repeated.
+/// Generates ids: 128 random bits each, plus a counter so that none is ever repeated.
 #[derive(Debug, Default)]
 pub(crate) struct RequestIds {
     count: u64,
@@ -46,12 +48,12 @@ impl RequestIds {
     }
 }
 
-/// A request of ours, ready to be sent.
+/// One of our requests, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: RequestId,
     pub(crate) method: &'static str,
-    /// The whole message, on one line.
+    /// The whole message on one line.
     pub(crate) text: String,
 }
 
@@ -71,10 +73,10 @@ pub(crate) fn notification(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
 }
 
-/// The answer to a request of the server's: we are alive, and there is nothing else that we do for it. What the server
-/// was told that it may ask for is answered as if no user were present.
+/// The reply to a request from the server: a result for `ping`, and a refusal for anything else.
+/// Requests that a declared capability allows are answered as if no user were present.
 pub(crate) fn reply(id: &Id<'_>, method: &str, client: &ClientCapabilities) -> String {
-    // The id's own bytes hold no line feed: it is a string or a number.
+    // The id's bytes contain no line feed, since it is a string or a number.
     let id = &String::from_utf8_lossy(id.raw());
     let result = match method {
         "ping" => "{}",

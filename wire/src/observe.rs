@@ -1,4 +1,5 @@
-//! Observing: one session that does the handshake, asks for every list, and ends the server again.
+//! Observes a server: one session that does the handshake, requests every list, and ends the
+//! server.
 
 use crate::client::{Client, Stop};
 use crate::error::ObserveError;
@@ -13,7 +14,7 @@ pub(crate) mod handshake;
 mod lists;
 pub(crate) mod trial;
 
-/// What a server said of itself, as bytes.
+/// What a server declared about itself, as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     pub era: Era,
@@ -21,24 +22,24 @@ pub struct Observed {
     pub handshake: String,
     /// Every list, in the order of [`ListKind::ALL`].
     pub lists: Vec<(ListKind, ListOutcome)>,
-    /// For https: the SHA-256 of the server's public key (its SubjectPublicKeyInfo), in hexadecimal.
+    /// For https: the SHA-256 of the server's public key (SubjectPublicKeyInfo), in hexadecimal.
     pub tls_key: Option<String>,
-    /// What was set aside on the way, in sentences.
+    /// Messages that were ignored on the way, described in sentences.
     pub notes: Vec<String>,
 }
 
-/// What is being done, for a person who waits.
+/// The current step, to show to a waiting user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     Starting,
     Handshake,
-    /// A list, and which page of it, counted from 1.
+    /// A list, and the number of the page being requested, counted from 1.
     Listing(ListKind, usize),
 }
 
-/// Starts or reaches a server, asks it for all that it says of itself, and ends it.
+/// Starts or reaches a server, requests everything it declares about itself, and ends it.
 ///
-/// Dropping the future kills a started server with everything it started.
+/// Dropping the future kills a started server and everything that it started.
 pub async fn observe(
     upstream: &Upstream,
     limits: &ObserveLimits,
@@ -47,8 +48,9 @@ pub async fn observe(
     observe_as(&ClientCapabilities::default(), upstream, limits, progress).await
 }
 
-/// The same in the place of a client that can do this: some servers offer other tools by it. What the server then asks
-/// of that client is answered as if no user were present: no roots, no samples, no person.
+/// Like [`observe`], with the capabilities of a given client: some servers offer different tools
+/// depending on them. Requests from the server to that client are answered as if no user were
+/// present: no roots, no samples, no elicitation.
 pub async fn observe_as(
     client: &ClientCapabilities,
     upstream: &Upstream,
@@ -62,7 +64,7 @@ pub async fn observe_as(
     session.finish(outcome).await
 }
 
-/// A server that is being observed, and for whom.
+/// A server being observed, and the client that it is observed for.
 struct Session<'a> {
     server: Client,
     client: &'a ClientCapabilities,

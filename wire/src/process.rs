@@ -1,8 +1,10 @@
-//! The server as a process of ours: started in a group of its own, signalled and ended as a group, and never left behind.
+//! The server as a child process: started in its own process group, signalled and ended as a group,
+//! and never left behind.
 //!
-//! The group is signalled only while its leader has not been collected, so its number cannot have come to mean another
-//! group. Where there are no groups (Windows) the process itself is ended, and what it started is not. A launch that is to
-//! be confined is started by the command that its confinement makes, or not at all.
+//! The group is signalled only until its leader has been reaped, so the group id cannot have been
+//! reused. Without process groups (Windows), only the process itself is ended, not what it started.
+//! A launch with a confinement is started by the command that its confinement builds, or not at
+//! all.
 
 use crate::confinement::{ConfinedStart, Guard};
 use crate::limits::{COLLECT_TIMEOUT, TERMINATE_GRACE};
@@ -16,11 +18,12 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitSta
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The hidden first argument of this program, by which it becomes the server that is named behind it.
+/// The hidden first argument that makes this program turn into the server named after it.
 pub const BECOME: &str = "__become";
 
-/// The variables of our own environment that a server gets in a clean one. They are those that the official MCP SDKs pass
-/// to a server by default, and locale, time zone and temporary folder. None of them is where a credential is put.
+/// The variables of our environment that a server gets in a clean one: those that the official MCP
+/// SDKs pass to a server by default, plus locale, time zone and temporary folder. None of them
+/// usually holds a credential.
 const CLEAN_VARIABLES: [&str; 25] = [
     "HOME",
     "LANG",
@@ -50,26 +53,28 @@ const CLEAN_VARIABLES: [&str; 25] = [
     "WINDIR",
 ];
 
-/// What of the environment a server is started with.
+/// The environment that a server is started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// Ours, and the variables of its launch.
+    /// Our environment, plus the variables of the launch.
     Whole,
-    /// [`CLEAN_VARIABLES`] only: for a server that is not admitted yet.
+    /// [`CLEAN_VARIABLES`] only: for a server that has not been admitted yet.
     Clean,
-    /// [`CLEAN_VARIABLES`] and the variables of its launch: for a server that must not get what other servers get.
+    /// [`CLEAN_VARIABLES`] plus the variables of the launch: for a server that must not see other
+    /// servers' variables.
     Named,
 }
 
-/// How often it is looked whether a process has ended.
+/// The interval for checking whether a process has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How a server is started.
+/// How to start a server.
 #[derive(Debug)]
 pub struct ServerStart {
-    /// The server's processes are those of this group, which has none yet.
+    /// Will contain the server's processes; it has none yet.
     pub group: ServerGroup,
-    /// This program: on Linux the server is started through it, so that it ends with us however we end.
+    /// The path of this program. On Linux the server is started through it, so that it ends with us
+    /// even if we are killed.
     pub become_with: Option<PathBuf>,
     pub environment: Environment,
     pub stderr: StandardError,
@@ -78,14 +83,15 @@ pub struct ServerStart {
 /// Where the standard error of a server goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandardError {
-    /// To ours. A confined server gets a pipe all the same, from which it is copied: through a descriptor of ours it could
-    /// read and truncate the file behind it.
+    /// To ours. For a confined server the output is still copied from a pipe: given our descriptor,
+    /// the server could read and truncate the file behind it.
     Ours,
     /// Into a pipe, for [`ServerProcess::take_stderr`].
     Piped,
 }
 
-/// Signals the server's processes, as long as there are any. The default is the group of a server that was not started yet.
+/// Signals the server's processes while there are any. The default value is the group of a server
+/// not started yet.
 #[derive(Debug, Clone, Default)]
 pub struct ServerGroup {
     leader: Arc<Mutex<Option<Leader>>>,
@@ -95,12 +101,13 @@ pub struct ServerGroup {
 struct Leader {
     id: u32,
     pipes: Option<Pipes>,
-    /// Without groups the process itself is signalled.
+    /// Without process groups, the process itself is signalled.
     #[cfg(not(unix))]
     child: Arc<Mutex<Child>>,
 }
 
-/// The numbers of the pipes that a server reads and writes, by which its processes can be told from others.
+/// The identifiers of the pipes that a server reads and writes, which distinguish its processes
+/// from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pipes {
     pub input: u64,
@@ -121,23 +128,23 @@ impl Pipes {
     }
 }
 
-/// A server that was started. Dropped, it is killed with everything it started.
+/// A started server. Dropping it kills the server and everything that it started.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Arc<Mutex<Child>>,
     group: ServerGroup,
-    /// What watches over a confined server.
+    /// Watches over a confined server.
     _guard: Option<Guard>,
 }
 
-/// Leaves a program the variables that every program needs.
+/// Clears a command's environment except for the variables that every program needs.
 fn clear(command: &mut Command) {
     let clean = CLEAN_VARIABLES.iter();
     let clean = clean.filter_map(|name| Some((name, std::env::var_os(name)?)));
     command.env_clear().envs(clean);
 }
 
-/// The command of a launch as it is.
+/// The command of a launch without confinement.
 fn unconfined(
     launch: &StdioLaunch,
     become_with: Option<PathBuf>,
@@ -168,12 +175,13 @@ fn unconfined(
     command
 }
 
-/// Copies what a confined program writes to our standard error, until its end.
+/// Copies a confined program's output to our standard error until it ends.
 pub fn copy_to_errors(mut output: impl io::Read + Send + 'static) {
     let copy = move || {
         let _ = io::copy(&mut output, &mut io::stderr());
     };
-    // Without a thread the pipe closes, and the program's messages are lost; the program is not.
+    // If the thread cannot be started, the pipe closes: the program's messages are lost, but it
+    // keeps running.
     let _ = std::thread::Builder::new().name("standard error".to_owned()).spawn(copy);
 }
 
@@ -219,7 +227,7 @@ impl ServerProcess {
         Ok((process, input, output))
     }
 
-    /// Starts a server by a command that is complete but for its pipes.
+    /// Starts a server by a command that is complete except for its pipes.
     pub fn start_command(
         mut command: Command,
         group: ServerGroup,
@@ -229,7 +237,7 @@ impl ServerProcess {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
-        // A confined server's end of a socket is in the command.
+        // The command holds a confined server's end of a socket.
         drop(command);
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let pipes = input.as_ref().zip(output.as_ref());
@@ -252,12 +260,12 @@ impl ServerProcess {
         self.group.clone()
     }
 
-    /// The server's standard error, where it was started with a pipe for it.
+    /// The server's standard error, if it was started with a pipe for it.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child().stderr.take()
     }
 
-    /// Waits until the server has ended, ends what it left behind, and collects it.
+    /// Waits until the server has exited, kills the processes it left behind, and reaps it.
     pub fn wait(self) -> io::Result<ExitStatus> {
         #[cfg(unix)]
         {
@@ -271,8 +279,8 @@ impl ServerProcess {
         self.collect()
     }
 
-    /// Ends a server whose input is closed: it may end by itself, is then asked to by a signal, and is then killed. Returns
-    /// its status if it ended by itself. Blocks.
+    /// Ends a server whose input is closed: it may exit by itself, is then sent a signal, and is
+    /// finally killed. Returns its status if it exited by itself. Blocks.
     pub fn end(self, grace: Duration) -> Option<ExitStatus> {
         if self.ends_within(grace) {
             return self.collect().ok();
@@ -284,15 +292,15 @@ impl ServerProcess {
         None
     }
 
-    /// Ends what the server left behind, and collects a server that has ended.
+    /// Kills the processes that the server left behind, and reaps a server that has exited.
     fn collect(&self) -> io::Result<ExitStatus> {
         self.group.kill();
-        // From here on the process id may be reused.
+        // After this the process id may be reused.
         self.group.lead(None);
         self.child().wait()
     }
 
-    /// Waits until the server has ended, and leaves it to be collected.
+    /// Waits until the server has exited, without reaping it.
     fn ends_within(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         loop {
@@ -328,7 +336,7 @@ impl Drop for ServerProcess {
             return;
         }
         self.group.kill();
-        // A process in an uninterruptible sleep can exceed the time.
+        // A process in an uninterruptible sleep can exceed the time limit.
         if self.ends_within(COLLECT_TIMEOUT) {
             let _ = self.collect();
         }
@@ -345,14 +353,14 @@ impl ServerGroup {
         self.leader.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// The number of the group, as long as it cannot have come to mean another one, and its pipes.
+    /// The id of the group and its pipes, while the id cannot have been reused.
     pub fn leader_and_pipes(&self) -> Option<(u32, Pipes)> {
         let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
         let Leader { id, pipes, .. } = leader.as_ref()?;
         Some((*id, (*pipes)?))
     }
 
-    /// The group of a process that was started elsewhere: for tests.
+    /// The group of a process started elsewhere, for tests.
     #[cfg(unix)]
     pub fn of(leader: u32, pipes: Option<Pipes>) -> ServerGroup {
         let group = ServerGroup::default();
@@ -368,7 +376,7 @@ impl ServerGroup {
         self.signal(KILL);
     }
 
-    /// Passes a signal on, by its number.
+    /// Forwards a signal, by number.
     #[cfg(unix)]
     pub fn signal(&self, number: i32) {
         use rustix::process::{Signal, kill_process_group};
@@ -380,7 +388,7 @@ impl ServerGroup {
         }
     }
 
-    /// There is no milder way here than to kill.
+    /// There is no gentler way here than to kill.
     #[cfg(not(unix))]
     pub fn signal(&self, number: i32) {
         let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -393,7 +401,7 @@ impl ServerGroup {
 const TERMINATE: i32 = 15;
 const KILL: i32 = 9;
 
-/// Waits until the leader has ended, and leaves it to be collected. Returns whether it has ended.
+/// Waits until the leader has exited, without reaping it. Returns whether it has exited.
 #[cfg(unix)]
 fn wait_for_leader(id: u32, options: WaitIdOptions) -> bool {
     use rustix::process::{WaitId, waitid};
@@ -413,9 +421,11 @@ fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
-/// Becomes the server: from now on the system ends this process when the gate ends, however that happens.
+/// Turns this process into the server. From then on the system kills it when the gate ends, for
+/// whatever reason.
 ///
-/// `words` are those behind [`BECOME`]: the gate's number, the program and its arguments. Returns only on a failure.
+/// `words` are those after [`BECOME`]: the gate's process id, the program and its arguments.
+/// Returns only on failure.
 #[cfg(target_os = "linux")]
 pub fn become_server(mut words: impl Iterator<Item = OsString>) -> io::Error {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -425,7 +435,7 @@ pub fn become_server(mut words: impl Iterator<Item = OsString>) -> io::Error {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.into();
     }
-    // The gate may have ended before it was asked to be told.
+    // The gate may have ended before the death signal was requested.
     if getppid().map(|parent| parent.as_raw_nonzero().get()) != gate {
         return io::Error::other("the gate has ended");
     }
@@ -437,13 +447,14 @@ pub fn become_server(_: impl Iterator<Item = OsString>) -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-/// Keeps processes of the same user from reading this process: its environment is the operator's. A privileged process can
-/// all the same, and so can any process read that of the client, whose environment this one inherited.
+/// Keeps other processes of the same user from reading this process's memory, since its environment
+/// is the operator's. A privileged process still can, and any process can read the environment of
+/// the client, from which this one inherited it.
 fn hide_own_memory() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // A kernel that refuses leaves it as it was; docs/limits.md says what that means.
+        // If the kernel refuses, nothing changes; docs/limits.md explains the consequences.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }

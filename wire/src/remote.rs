@@ -1,8 +1,9 @@
-//! A streamable HTTP server as a long-lived upstream: one POST a message, answers as they come.
+//! A streamable HTTP server as a long-lived upstream: one POST per message, with answers handled as
+//! they arrive.
 //!
-//! The caller's threads stay blocking: [`RemoteSender::send`] puts a message into a bounded queue, and the thread that
-//! calls [`Remote::serve`] hears everything that comes back. Nothing is judged here: bytes come and go as they are,
-//! line breaks between JSON tokens aside.
+//! The caller's threads stay blocking: [`RemoteSender::send`] puts a message into a bounded queue,
+//! and the thread that calls [`Remote::serve`] receives everything that comes back. Nothing is
+//! judged here, and bytes are passed on unchanged except for line breaks between JSON tokens.
 
 use crate::http::tls::{self, TlsKey as Key};
 use crate::limits::CONNECT_TIMEOUT;
@@ -39,69 +40,71 @@ use limits::QUEUE_MESSAGES;
 use link::Link;
 use relay::Relay;
 
-/// A message to send, unchanged, and what the HTTP layer has to know about it.
+/// A message to send unchanged, and what the HTTP layer needs to know about it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Outbound {
     pub body: Vec<u8>,
-    /// Of requests and notifications; a message without one is a response.
+    /// The method of a request or a notification; a message without one is a response.
     pub method: Option<String>,
     /// The raw id of a request.
     pub id: Option<Vec<u8>>,
-    /// What `Mcp-Name` says: the name of a tool or prompt, or the URI of a resource.
+    /// The value of `Mcp-Name`: the name of a tool or prompt, or the URI of a resource.
     pub name: Option<String>,
-    /// The protocol version that the message itself carries, which only those of the stateless era do.
+    /// The protocol version in the message itself, which only messages of the stateless era carry.
     pub protocol_version: Option<String>,
-    /// Arguments that go into headers as well, in that era.
+    /// In that era, the arguments that are also sent as headers.
     pub parameters: Vec<ParameterHeader>,
-    /// Headers that go with this message alone.
+    /// Additional headers for this message only.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// What a request is told by from a later one with the same id. A cancellation that has it gives up this request alone,
-    /// of which nothing is heard any more.
+    /// Distinguishes a request from a later one with the same id. A cancellation with a mark
+    /// abandons only the request with that mark, and nothing more is reported about it.
     pub mark: Option<[u8; 16]>,
 }
 
 impl fmt::Debug for Outbound {
-    /// The body and the name may be secrets: only the shape is shown.
+    /// The body and the name may be secrets, so only the shape is shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = formatter.debug_struct("Outbound");
         out.field("method", &self.method).field("bytes", &self.body.len()).finish_non_exhaustive()
     }
 }
 
-/// What came back.
+/// What was received.
 #[derive(Debug)]
 pub enum Inbound<'a> {
     /// One JSON-RPC message, without framing and without a line break.
     Message(&'a [u8]),
-    /// This request will get no answer.
+    /// This request will not get an answer.
     Failed { id: Vec<u8>, failure: RemoteFailure },
-    /// A bug of Holdpoint: a panic outside a request, or one that ended several. The connection goes on.
+    /// A bug in Holdpoint: a panic outside of a request, or one that ended several. The connection
+    /// continues.
     Fault,
-    /// The server cannot be reached any more. It is the last event.
+    /// The server can no longer be reached. This is the last event.
     Ended(RemoteFailure),
 }
 
-/// The other side has ended, and takes no more messages.
+/// The other end is closed and takes no more messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection to the server has ended")]
 pub struct Closed;
 
-/// Creates both ends of a connection to a server. Nothing is resolved or connected before [`Remote::serve`].
+/// Creates both ends of a connection to a server. Nothing is resolved or connected until
+/// [`Remote::serve`].
 pub fn remote(endpoint: HttpEndpoint, limits: RemoteLimits) -> (RemoteSender, Remote) {
     let (sender, queue) = mpsc::channel(QUEUE_MESSAGES);
     let key = Key::default();
     (RemoteSender { queue: sender }, Remote { endpoint, limits, queue, key, tls: None })
 }
 
-/// Sends messages. It blocks, and is for threads that may block.
+/// Sends messages. It blocks, so it must be used from threads that may block.
 #[derive(Debug, Clone)]
 pub struct RemoteSender {
     queue: mpsc::Sender<Outbound>,
 }
 
 impl RemoteSender {
-    /// Blocks while the queue is full. It must not be called from the callback of [`Remote::serve`], which empties the
-    /// queue.
+    /// Blocks while the queue is full. Must not be called from the callback of [`Remote::serve`],
+    /// which drains the queue.
     pub fn send(&self, message: Outbound) -> Result<(), Closed> {
         self.queue.blocking_send(message).map_err(|_| Closed)
     }
@@ -113,7 +116,7 @@ pub struct Remote {
     limits: RemoteLimits,
     queue: mpsc::Receiver<Outbound>,
     key: TlsKey,
-    /// Trusts other certificates than the system's.
+    /// Set to trust other certificates than the system's.
     tls: Option<TlsConnector>,
 }
 
@@ -125,13 +128,13 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// The cell that the server's TLS key is put into at the first connection.
+    /// The cell that receives the server's TLS key when the first connection is made.
     pub fn tls_key(&self) -> TlsKey {
         self.key.clone()
     }
 
-    /// Works until every sender is gone, or until nothing can be reached any more. Every request that was taken is
-    /// either answered by a message or said to have failed.
+    /// Runs until every sender is dropped or the server cannot be reached anymore. Every request
+    /// taken from the queue is either answered by a message or reported as failed.
     pub fn serve(self, hear: &mut dyn FnMut(Inbound<'_>)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let mut queue = self.queue;
@@ -169,7 +172,7 @@ impl Remote {
                 }
             }
         });
-        // A name that is still being looked up would be waited for otherwise.
+        // Otherwise this would wait for a pending name lookup.
         runtime.shutdown_background();
     }
 }

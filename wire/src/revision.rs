@@ -1,4 +1,4 @@
-//! The revisions of MCP and the two eras they fall into.
+//! The revisions of MCP, and the two eras they belong to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A text that names no revision of the protocol.
+/// A text that does not name a revision of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a revision of the protocol")]
 pub struct UnknownRevision;
@@ -57,17 +57,17 @@ impl FromStr for Revision {
     }
 }
 
-/// How a server is spoken to.
+/// How to talk to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// A session that begins with `initialize`.
     Initialize { protocol_version: Revision },
-    /// No session: each request carries the version, and `server/discover` takes the place of `initialize`.
+    /// No session: each request carries the version, and `server/discover` replaces `initialize`.
     Stateless { protocol_version: Revision },
 }
 
 impl Era {
-    /// The revision that every request carries in the era without sessions.
+    /// The revision that every request carries in the stateless era.
     pub fn stateless(self) -> Option<Revision> {
         match self {
             Era::Initialize { .. } => None,

@@ -1,7 +1,8 @@
-//! Requests to an HTTP service that the configuration names: a token endpoint, a secrets store, a JSON API.
+//! Requests to an HTTP service that the configuration names: a token endpoint, a secrets store, a
+//! JSON API.
 //!
-//! The address rules are those of calls: TLS except on loopback, private addresses only with permission. No redirect is
-//! followed, so what is sent goes nowhere else.
+//! The address rules are the same as for calls: TLS except on loopback, private addresses only with
+//! permission. No redirect is followed, so a request reaches no other service.
 
 use crate::attestation::{FetchError, FetchLimits};
 use crate::document::roots;
@@ -19,7 +20,7 @@ use std::fmt;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// Where a service is.
+/// The address of a service.
 #[derive(Clone)]
 pub struct ServiceAddress {
     endpoint: HttpEndpoint,
@@ -37,7 +38,7 @@ impl fmt::Debug for ServiceAddress {
 #[derive(Default)]
 pub struct ServiceRequest {
     pub method: Method,
-    /// Everything behind the address, with the query; empty for the address itself.
+    /// Everything after the address, including the query; empty for the address itself.
     pub path: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Option<ServiceBody>,
@@ -51,12 +52,12 @@ impl fmt::Debug for ServiceRequest {
     }
 }
 
-/// What a service answered.
+/// A service's response.
 pub struct ServiceAnswer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub location: Option<String>,
-    /// Seconds to wait before the next request, where the answer says so.
+    /// Seconds to wait before the next request, if the response says so.
     pub retry_after_seconds: Option<u64>,
     pub body: Vec<u8>,
 }
@@ -68,7 +69,7 @@ impl fmt::Debug for ServiceAnswer {
     }
 }
 
-/// What is sent.
+/// The body of a request.
 #[derive(Clone)]
 pub enum ServiceBody {
     Json(Vec<u8>),
@@ -103,7 +104,7 @@ impl fmt::Debug for ServiceBody {
 }
 
 impl ServiceAddress {
-    /// Without certificate authorities (PEM) those of this system count.
+    /// Without certificate authorities (PEM), the system's are used.
     pub fn new(
         url: EndpointUrl,
         allow_private: bool,
@@ -118,13 +119,15 @@ impl ServiceAddress {
         Ok(ServiceAddress { endpoint, tls, refuses_loopback: false })
     }
 
-    /// The same, for an address that another machine named: it must not lead to this one, whatever its name resolves to.
+    /// For an address that another machine named: it must not lead to this machine, whatever the
+    /// name resolves to.
     pub fn off_this_machine(mut self) -> ServiceAddress {
         self.refuses_loopback = true;
         self
     }
 
-    /// Sends one request and reads its answer. The name is resolved each time, and the addresses are checked.
+    /// Sends one request and reads the response. The name is resolved each time, and its addresses
+    /// are checked.
     pub async fn send(
         &self,
         request: ServiceRequest,
@@ -133,7 +136,8 @@ impl ServiceAddress {
         self.exchange(request, limits).await.map(|answer| (answer.status, answer.body))
     }
 
-    /// The same with where the answer redirects to, which is not followed.
+    /// Like [`Self::send`], and also returns where the response redirects to. The redirect is not
+    /// followed.
     pub async fn exchange(
         &self,
         request: ServiceRequest,
@@ -176,7 +180,8 @@ impl ServiceAddress {
         Ok(ServiceAnswer { status, headers, location, retry_after_seconds, body })
     }
 
-    /// The bytes that a request sends, without sending them. A secret header is printed as `<secret>`.
+    /// The bytes that a request would send, without sending them. A secret header is printed as
+    /// `<secret>`.
     pub(crate) fn printed(&self, asked: ServiceRequest) -> Result<Vec<u8>, FetchError> {
         let body = asked.body.clone().map(|body| body.into_parts().1).unwrap_or_default();
         let request = self.request_of(asked)?;
@@ -196,7 +201,7 @@ impl ServiceAddress {
         Ok(bytes)
     }
 
-    /// The message as it is written.
+    /// Builds the HTTP request.
     fn request_of(&self, asked: ServiceRequest) -> Result<Request<Full<Bytes>>, FetchError> {
         let ServiceRequest { method, path, headers: own, body } = asked;
         let uri: Uri = match path.as_str() {
@@ -239,7 +244,7 @@ mod tests {
             let refused = address.exchange(ServiceRequest::default(), limits).await.unwrap_err();
             assert!(refused.is_address_refused(), "{refused}");
         }
-        // Without the rule it is reached, and says nothing.
+        // Without the rule the server is reached, and does not respond.
         let url = format!("http://127.0.0.1:{port}/").parse().unwrap();
         let open = ServiceAddress::new(url, false, None).unwrap();
         let silent = open.exchange(ServiceRequest::default(), limits).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Where a server is: a program to start, or an address to reach.
+//! Where a server is: a program to start, or an address to connect to.
 
 use crate::authorizer::Authorizer;
 use crate::confinement::Confinement;
@@ -24,12 +24,12 @@ pub struct StdioLaunch {
     /// Added to the environment of this process.
     pub environment: Vec<(OsString, OsString)>,
     pub directory: Option<PathBuf>,
-    /// How the program is confined; it is started by this or not at all.
+    /// How the program is confined. It is started by this or not at all.
     pub confinement: Option<Arc<dyn Confinement>>,
 }
 
 impl fmt::Debug for StdioLaunch {
-    /// Arguments and values may be secrets: only the shape is shown.
+    /// Arguments and values may be secrets, so only the shape is shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
         formatter
@@ -47,16 +47,18 @@ impl fmt::Debug for StdioLaunch {
 #[derive(Clone)]
 pub struct HttpEndpoint {
     pub url: EndpointUrl,
-    /// Sent with every request, for example an authorization. They go to this endpoint's origin only.
+    /// Headers sent with every request, such as an authorization. They are sent only to this
+    /// endpoint's origin.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Private, shared, link-local and metadata addresses are reached too. Loopback always is.
+    /// Also allow private, shared, link-local and metadata addresses. Loopback is always allowed.
     pub allow_private: bool,
-    /// What every request shows the server beyond the headers, and what is done where the server refuses that.
+    /// Provides a credential for every request in addition to the headers, and handles a refused
+    /// one.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl fmt::Debug for HttpEndpoint {
-    /// Header values may be secrets: only the names are shown.
+    /// Header values may be secrets, so only the names are shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         formatter

@@ -31,7 +31,7 @@ fn scripted(script: &Value) -> Upstream {
     })
 }
 
-/// Short enough that a test which waits in vain ends soon, and long enough that a busy machine is no failure.
+/// Short enough that a test that waits in vain ends soon, and long enough for a busy machine.
 fn limits() -> ObserveLimits {
     ObserveLimits { frame_bytes: 100_000, ..ObserveLimits::default() }
 }
@@ -422,7 +422,7 @@ mod processes {
     use super::*;
     use std::path::Path;
 
-    /// As `testing::wait_for`, with the runtime going on: it is the runtime that runs the observation and collects
+    /// Like `testing::wait_for`, but keeps the runtime going, which runs the observation and reaps
     /// processes.
     async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let deadline = std::time::Instant::now() + testing::PATIENCE;
@@ -439,7 +439,7 @@ mod processes {
         eventually("the number", || std::fs::read_to_string(path).ok()?.parse().ok()).await
     }
 
-    /// A process that is dead and not collected by whoever adopted it counts as gone.
+    /// A dead process that its parent has not reaped yet counts as gone.
     fn is_gone(number: u32) -> bool {
         !exists(number) || testing::is_zombie(number)
     }
@@ -458,7 +458,7 @@ mod processes {
                 "answers": { "initialize": [[INITIALIZE]], "tools/list": [[ONE_TOOL]] },
             });
             let limits = ObserveLimits { shutdown_grace: Duration::from_millis(200), ..limits() };
-            // The child is there before the list is answered, or the test would show nothing.
+            // The child must exist before the list is answered, or the test would prove nothing.
             let started = |step| {
                 while matches!(step, Progress::Listing(..)) && !child.exists() {
                     std::thread::yield_now();

@@ -8,7 +8,8 @@ use tokio_rustls::rustls::RootCertStore;
 const PATHS: [&str; 2] = ["/.well-known/first", "/.well-known/second"];
 const LIMITS: FetchLimits = FetchLimits { bytes: 100, patience: Duration::from_secs(5) };
 
-/// A server on loopback that answers each path by what is given for it, and tells what it was asked.
+/// A server on loopback with a fixed response for each path, which reports the requests it
+/// received.
 fn server(answers: [String; 2]) -> (HttpEndpoint, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp?x=1", listener.local_addr().unwrap());
@@ -82,7 +83,7 @@ fn a_document_is_read_up_to_the_limit_and_not_past_it() {
     assert_eq!(fetched(answer("200 OK", &at), none()), Ok(Some(at.clone().into_bytes())));
     let past = format!("{at}x");
     assert_eq!(fetched(answer("200 OK", &past), none()), Err("more than 100 bytes".to_owned()));
-    // Without a length it is counted as it comes.
+    // Without a content length, the bytes are counted as they arrive.
     let endless = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{past}");
     assert_eq!(fetched(endless, none()), Err("more than 100 bytes".to_owned()));
 }
@@ -139,7 +140,8 @@ fn only_a_trusted_certificate_is_believed() {
     assert!(said(&stranger).starts_with("no secure connection to `localhost`"));
 }
 
-/// A server that answers a handshake at `/mcp` with this, and tells every request: the head, a line, and the body.
+/// A server that answers a handshake at `/mcp` with this, and reports every request: the head, an
+/// empty line, and the body.
 fn greeted(
     greeting: Greeting,
     status: &str,
@@ -230,7 +232,7 @@ fn a_failed_greeting_is_no_absence_of_a_document() {
     }
 }
 
-/// A request of the server before its answer is heard and not answered.
+/// A request from the server that precedes its answer is received and not answered.
 #[test]
 fn a_server_that_asks_something_during_the_greeting_gets_no_answer() {
     let events = "content-type: text/event-stream\r\n";

@@ -17,7 +17,7 @@ pub(crate) struct TlsServer {
     pub(crate) key_hash: String,
 }
 
-/// A server on loopback with a certificate for this name, which says 204 to everything.
+/// A server on loopback with a certificate for this name, which responds 204 to everything.
 pub(crate) async fn tls_server(name: &str) -> TlsServer {
     let key = KeyPair::generate().unwrap();
     let key_hash = hex::encode(Sha256::digest(key.subject_public_key_info()));
@@ -44,7 +44,8 @@ pub(crate) async fn tls_server(name: &str) -> TlsServer {
     TlsServer { port, certificate, key_hash }
 }
 
-/// Asks at `https://localhost`, trusting this certificate; the status, or the error's text, and the key.
+/// Requests `https://localhost`, trusting this certificate. Returns the status or the error's text,
+/// and the key.
 async fn ask(port: u16, trusted: CertificateDer<'static>) -> (String, Option<String>) {
     let mut roots = RootCertStore::empty();
     roots.add(trusted).unwrap();

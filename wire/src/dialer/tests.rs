@@ -2,7 +2,8 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// Answers each connection with the next of these texts, and hands back the first line and the user agent of each request.
+/// Answers each connection with the next of these texts, and returns the first line and the user
+/// agent of each request.
 fn serve(answers: &'static [&'static str]) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -92,7 +93,7 @@ fn a_call_carries_its_own_key_and_never_prints_it() {
     assert!(!heads[1].contains("authorization"), "{heads:?}");
 }
 
-/// What is announced is what is sent, the key aside, to the byte.
+/// The printed request is byte for byte the one that is sent, except for the key.
 #[test]
 fn a_call_is_printed_as_it_is_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -119,7 +120,7 @@ fn a_call_is_printed_as_it_is_sent() {
                 let mut bytes = vec![0; expected];
                 stream.read_exact(&mut bytes).unwrap();
                 stream.write_all(b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n").unwrap();
-                // Nothing comes after it.
+                // Nothing may follow.
                 let mut rest = Vec::new();
                 stream.read_to_end(&mut rest).unwrap();
                 bytes.extend(rest);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 const LIMITS: FetchLimits = FetchLimits { bytes: 100, patience: Duration::from_secs(5) };
 
-/// A server on loopback that gives one answer, and returns what it was asked.
+/// A server on loopback that gives one response, and returns the request it received.
 fn server(answer: String) -> (EndpointUrl, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/keys?tenant=a", listener.local_addr().unwrap());

@@ -2,7 +2,7 @@ use super::*;
 use crate::envelope::{Kind, Scanned, scan};
 use contract::json::Document;
 
-/// What is sent back for a request with the id 7.
+/// The reply to a request with the id 7.
 fn reply_to(method: &str, client: &str) -> String {
     let client = ClientCapabilities::read(client.as_bytes()).unwrap();
     let request = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}"}}"#);

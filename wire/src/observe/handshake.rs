@@ -1,7 +1,8 @@
-//! The handshake of either era, and which of them a server speaks.
+//! The handshake of either era, and detecting which era a server speaks.
 //!
-//! Over stdio `initialize` goes first: it is what real servers speak, and some fall over a request before it. Over HTTP
-//! the modern way goes first, as its specification asks; every request there stands for itself.
+//! Over stdio, `initialize` is tried first: it is what real servers speak, and some crash on a
+//! request before it. Over HTTP the modern handshake is tried first, as its specification requires;
+//! each request there is independent.
 
 use super::Session;
 use crate::Answer;
@@ -21,28 +22,28 @@ use tokio::time::Instant;
 
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const DISCOVER: &str = "server/discover";
-/// What the names in a `_meta` of the stateless era begin with.
+/// The prefix of the names in the stateless era's `_meta`.
 const META: &str = "io.modelcontextprotocol";
 
-/// The era and the result, or why this way of beginning did not work and the other may.
+/// The era and the result, or why this handshake failed. The other handshake may still work.
 type Attempt = Result<(Era, String), ObserveError>;
 
-/// What a client of the stateless era says with every request.
+/// The `_meta` that a client of the stateless era sends with every request.
 pub(super) fn stateless_meta(client: &ClientCapabilities) -> String {
     let (version, info) = (Revision::NEWEST_STATELESS, client_info());
-    // The capabilities go in as the text that they are, so that no number in them is parsed and rewritten.
+    // Insert the capabilities as text, so that their numbers are not parsed and rewritten.
     format!(
         r#"{{"{META}/protocolVersion":"{version}","{META}/clientCapabilities":{client},"{META}/clientInfo":{info}}}"#
     )
 }
 
-/// The parameters of an `initialize` by a client with these capabilities.
+/// The parameters of an `initialize` request by a client with these capabilities.
 pub(crate) fn initialize_params(client: &ClientCapabilities) -> String {
     let (version, info) = (Revision::NEWEST_INITIALIZE, client_info());
     format!(r#"{{"protocolVersion":"{version}","capabilities":{client},"clientInfo":{info}}}"#)
 }
 
-/// The parameters of a `server/discover` by a client with these capabilities.
+/// The parameters of a `server/discover` request by a client with these capabilities.
 pub(crate) fn discover_params(client: &ClientCapabilities) -> String {
     format!(r#"{{"_meta":{}}}"#, stateless_meta(client))
 }
@@ -56,7 +57,8 @@ impl Session<'_> {
         let start = Instant::now();
         let deadline = start + self.limits.start_timeout;
         if self.server.is_http() {
-            // A server of the older era may leave the modern request without any answer: time is kept for its own.
+            // A server of the older era may not answer the modern request at all, so leave time for
+            // the older handshake.
             let patience = start + DISCOVER_TIMEOUT.min(self.limits.start_timeout / 2);
             let modern = match self.discover(patience).await? {
                 Ok(done) => return Ok(done),
@@ -125,7 +127,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether a refused `initialize` means that the server may know only the other era.
+/// Whether a refused `initialize` suggests that the server only supports the other era.
 fn knows_other_era(error: &ObserveError) -> bool {
     match error {
         ObserveError::Refused { code, .. } => {
@@ -135,7 +137,8 @@ fn knows_other_era(error: &ObserveError) -> bool {
     }
 }
 
-/// Of two failures, the one that says more: a modern error comes from a server that understood the modern request.
+/// The more informative of two failures: a modern error code shows that the server understood the
+/// modern request.
 fn more_telling(modern: ObserveError, older: ObserveError) -> ObserveError {
     match &modern {
         ObserveError::Refused { code, .. } if MODERN_CODES.contains(code) => modern,
@@ -154,7 +157,7 @@ pub(crate) fn initialize_revision(result: &str) -> Result<Revision, ObserveError
         .map_err(|_| ObserveError::UnknownRevision { revision: ServerText::line(&version) })
 }
 
-/// A server that was asked in a revision and lists those it supports must list that one.
+/// Checks that a server lists the revision it was asked in among those it supports.
 fn discover_revision(result: &str) -> Result<(), ObserveError> {
     let unreadable =
         |reason: String| ObserveError::UnreadableHandshake { method: DISCOVER, reason };

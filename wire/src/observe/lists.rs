@@ -1,4 +1,4 @@
-//! Asking for the lists: every page by the rules of [`crate::listing`], as the bytes they came as.
+//! Requests the lists: every page, by the rules of [`crate::listing`], as its original bytes.
 
 use super::handshake::stateless_meta;
 use super::{Progress, Session};

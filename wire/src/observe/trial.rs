@@ -1,6 +1,7 @@
-//! A trial: a server is started or reached, asked what it says of itself, called a number of times, and ended.
+//! A trial: starts or reaches a server, observes it, calls a tool a number of times, and ends the
+//! server.
 //!
-//! It decides nothing. Which calls are made, and what their outcomes mean, is the caller's.
+//! It decides nothing: the caller chooses the calls and interprets their outcomes.
 
 use super::handshake::stateless_meta;
 use super::{Progress, Session};
@@ -25,16 +26,17 @@ use tokio::time::Instant;
 /// How long a server may take to answer a `ping`.
 const PING_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The server that is tried.
+/// The server to try.
 #[derive(Debug)]
 pub enum TriedServer<'a> {
-    /// A program by its command, which is complete but for its pipes.
+    /// A program given as a command that is complete except for its pipes.
     Command(Box<Command>),
-    /// As it is. A program is started with this one in between, where it is named, so that it ends with us.
+    /// An upstream as configured. If a path is given, the program is started through that one, so
+    /// that it ends with us.
     Upstream(&'a Upstream, Option<PathBuf>),
 }
 
-/// Looks at what a server listed, and says whether it is to be called.
+/// Examines what a server listed and returns whether to call it.
 pub type BeforeCalls<'a> = dyn Fn(&[(ListKind, ListOutcome)]) -> bool + Sync + 'a;
 
 /// The calls of one tool.
@@ -42,14 +44,15 @@ pub struct Trial<'a> {
     pub tool: &'a str,
     /// The arguments of each call, as JSON.
     pub calls: &'a [String],
-    /// What the client can do that it is tried for.
+    /// The client capabilities to declare.
     pub client: &'a ClientCapabilities,
-    /// How long one call may take, and all of them.
+    /// The time limits for one call and for all of them.
     pub call_patience: Duration,
     pub patience: Duration,
-    /// How long it is waited after the last call for what the server does later.
+    /// How long to wait after the last call, to see what the server does later.
     pub settling: Duration,
-    /// Asked with what the server listed, before the first call is made. No call is made if it returns false.
+    /// Receives what the server listed, before the first call. If it returns false, no call is
+    /// made.
     pub begin: &'a BeforeCalls<'a>,
 }
 
@@ -59,29 +62,30 @@ impl std::fmt::Debug for Trial<'_> {
     }
 }
 
-/// What became of one call.
+/// The outcome of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallOutcome {
     Answer(Answer),
-    /// No answer in time. Nothing more was called. `is_alive` if the server answers a `ping` all the same.
+    /// No answer in time, and no further calls were made. `is_alive` is set if the server still
+    /// answers a `ping`.
     Nothing {
         is_alive: bool,
     },
-    /// The server ended. Nothing more was asked.
+    /// The server ended. No further requests were sent.
     Ended,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tried {
-    /// Of the calls that were made, in their order.
+    /// The outcomes of the calls that were made, in order.
     pub outcomes: Vec<CallOutcome>,
-    /// Answers to requests that were not waiting.
+    /// How many answers arrived for requests that were not waiting for one.
     pub stray_answers: u64,
 }
 
-/// Tries a server. An error says that it could not be met, and that no call was made.
+/// Tries a server. An error means that no session could be established and no call was made.
 ///
-/// Dropping the future kills a started server with everything it started.
+/// Dropping the future kills a started server and everything that it started.
 pub async fn try_calls(
     server: TriedServer<'_>,
     limits: &ObserveLimits,
@@ -140,7 +144,7 @@ fn over_stdio(
 }
 
 impl Session<'_> {
-    /// Whether the server answers anything: a tool may take its time, a server must not.
+    /// Whether the server still responds: a tool may be slow, but a server must not be.
     async fn is_alive(&mut self, stateless: Option<Revision>) -> bool {
         let meta = stateless
             .map_or_else(String::new, |_| format!(r#""_meta":{}"#, stateless_meta(self.client)));
@@ -189,7 +193,7 @@ impl Session<'_> {
         match asked.await {
             Ok(Asked::Answer(answer)) => CallOutcome::Answer(answer),
             Ok(Asked::Nothing) => CallOutcome::Nothing { is_alive: self.is_alive(stateless).await },
-            // A status that says no refuses the call as an error does.
+            // An HTTP error status refuses the call just as an error does.
             Ok(Asked::Status(status)) => CallOutcome::Answer(Answer::Error {
                 code: -i64::from(status.as_u16()),
                 message: crate::ServerText::default(),

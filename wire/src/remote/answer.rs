@@ -1,11 +1,13 @@
-//! What a message of the server is to the request that was posted, and the few members that this transport looks at.
+//! How a message from the server relates to the posted request, and the few members that this
+//! transport reads.
 
 use super::Outbound;
 use crate::envelope::{self, Batch, Envelope, Kind, Outcome, Scanned};
 use contract::json::Document;
 use std::borrow::Cow;
 
-/// What ids are compared by: numbers by their bytes, strings by what they say, as [`envelope::Id::key`] has it.
+/// The key that ids are compared by: the bytes of numbers and the text of strings, as in
+/// [`envelope::Id::key`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IdKey<'a>(Cow<'a, [u8]>);
 
@@ -20,20 +22,20 @@ impl IdKey<'_> {
     }
 }
 
-/// What a message is to a request.
+/// How a message relates to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation<'a> {
-    /// The answer to it.
+    /// The request's result.
     Result,
     Error,
-    /// The answer to it is among others. Streams have such, bodies do not.
+    /// The answer is part of a batch. Batches occur in streams but not in bodies.
     InBatch,
-    /// An error, as raw JSON, that names no request or another one.
+    /// An error as raw JSON, without an id or with the id of another request.
     StrayError(&'a [u8]),
     Other,
 }
 
-/// Says what a message is to the request with this id.
+/// Determines how a message relates to the request with this id.
 pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey<'_>) -> Relation<'a> {
     let kind = match envelope::scan(text) {
         Ok(Scanned::Message(envelope)) => envelope.kind,
@@ -50,7 +52,7 @@ pub(super) fn relation<'a>(text: &'a [u8], id: &IdKey<'_>) -> Relation<'a> {
     }
 }
 
-/// Whether the answer to a request is among those of a batch, as revision 2025-03-26 lets servers send them.
+/// Whether a batch contains the answer to a request. Revision 2025-03-26 lets servers send batches.
 fn answers(batch: &Batch<'_>, id: &IdKey<'_>) -> bool {
     batch.elements.iter().any(|element| match &element.message {
         Ok(Envelope { kind: Kind::Response { id: Some(own), .. }, .. }) => own.key() == &*id.0,
@@ -58,12 +60,12 @@ fn answers(batch: &Batch<'_>, id: &IdKey<'_>) -> bool {
     })
 }
 
-/// An error as the answer to the request with this id.
+/// Turns an error into the answer to the request with this id.
 pub(super) fn readdress(error: &[u8], raw_id: &[u8]) -> Vec<u8> {
     [br#"{"jsonrpc":"2.0","id":"#, raw_id, br#","error":"#, error, b"}"].concat()
 }
 
-/// Whether an answer to `initialize` has a result, and the protocol version in it.
+/// If a message is a successful answer to `initialize`, the protocol version in it, if any.
 pub(super) fn initialized(text: &[u8]) -> Option<Option<String>> {
     let envelope = scan(text)?;
     let Kind::Response { outcome: Outcome::Result(result), .. } = envelope.kind else {
@@ -77,7 +79,7 @@ pub(super) fn initialized(text: &[u8]) -> Option<Option<String>> {
     Some(version)
 }
 
-/// Which request this message cancels, where it does so.
+/// The id of the request that this message cancels, if it is a cancellation.
 pub(super) fn cancelled(message: &Outbound) -> Option<IdKey<'_>> {
     if message.method.as_deref() != Some("notifications/cancelled") {
         return None;

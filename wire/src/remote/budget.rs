@@ -1,4 +1,5 @@
-//! How much of unfinished messages is held in memory, over everything that the server sends at once.
+//! Limits the memory held for unfinished messages, over everything that the server sends at the
+//! same time.
 
 use super::failure::Unreadable;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ impl Budget {
     }
 }
 
-/// What one stream or body holds of it.
+/// The part of the budget that one stream or body holds.
 #[derive(Debug)]
 pub(super) struct Share<'b> {
     budget: &'b Budget,
@@ -27,7 +28,7 @@ impl<'b> Share<'b> {
         Share { budget, bytes: 0 }
     }
 
-    /// Holds this many bytes from now on, where that is within the budget.
+    /// Changes the number of bytes held to this, if the budget allows it.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Unreadable> {
         let before = self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
         let held = before.saturating_sub(self.bytes).saturating_add(bytes);

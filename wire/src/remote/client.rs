@@ -1,5 +1,5 @@
-//! A streamable HTTP server for callers that are tasks themselves: one task carries a message from its first byte to its
-//! last. Sessions on one server share its connections.
+//! A streamable HTTP server for callers that are async tasks: a single task handles a message from
+//! its first to its last byte. Sessions on the same server share its connections.
 
 use super::exchange::{Exchange, Report, Reports};
 use super::limits::HEARD_MESSAGES;
@@ -17,28 +17,29 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// A session with a server, which begins with its `initialize`. Servers without sessions need no other for another caller.
+/// A session with a server, starting with `initialize`. Callers can share one if the server has no
+/// sessions.
 #[derive(Debug)]
 pub struct RemoteSession {
     link: Link,
 }
 
-/// What came for a request.
+/// Something received for a request.
 #[derive(Debug)]
 pub enum Heard {
-    /// A message that is not the answer: a notification, or a request of the server's.
+    /// A message that is not the answer: a notification, or a request from the server.
     Message(Vec<u8>),
     Answer(Vec<u8>),
-    /// The server's stream can be taken up again where it breaks off, which is done here.
+    /// The stream can be resumed if it breaks off; this client does that itself.
     Resumable {
-        /// How long to wait before that, where the server says it.
+        /// How long to wait before resuming, if the server says so.
         retry: Option<Duration>,
     },
-    /// The server ended its stream before the answer; it is taken up again after a while.
+    /// The server ended its stream before the answer. It will be resumed after a pause.
     Paused,
 }
 
-/// Hears what is reported at once. It is never contended: one task makes all reports.
+/// Passes reports on immediately. The lock is never contended, because one task makes all reports.
 struct Hearing<F>(Mutex<F>);
 
 impl<F: FnMut(Heard) + Send> Reports for Hearing<F> {
@@ -66,22 +67,24 @@ impl RemoteSession {
         Ok(RemoteSession { link })
     }
 
-    /// Another session on the same server, over the same connections.
+    /// Opens another session on the same server, sharing its connections.
     pub fn another(&self) -> RemoteSession {
         RemoteSession { link: self.link.another() }
     }
 
-    /// Closes connections of all sessions on the server that were not used for a while. For a timer.
+    /// Closes idle connections of all sessions on the server. To be called periodically.
     pub fn close_idle(&self) {
         self.link.close_idle();
     }
 
-    /// Every request of this session shows this credential from now on, for as long as the caller keeps it.
+    /// From now on, every request of this session shows this credential, for as long as the caller
+    /// keeps it.
     pub fn present(&self, credential: &Arc<Credential>) {
         self.link.present(credential);
     }
 
-    /// Sends a request and hears all that comes for it, up to its answer. Dropping the future closes its connection.
+    /// Sends a request and passes on everything received for it, up to the answer. Dropping the
+    /// future closes its connection.
     pub async fn ask(
         &self,
         message: Outbound,
@@ -91,13 +94,14 @@ impl RemoteSession {
         Exchange { link: &self.link, ticket: 0, reports }.ask(message).await
     }
 
-    /// Sends a notification or a response, and waits until it was accepted.
+    /// Sends a notification or a response, and waits until the server has accepted it.
     pub async fn tell(&self, message: Outbound) -> Result<(), RemoteFailure> {
         let (reports, _heard) = mpsc::channel(1);
         Exchange { link: &self.link, ticket: 0, reports }.tell(message).await
     }
 
-    /// Hears what the server sends without having been asked, for as long as it offers such a stream.
+    /// Receives the messages that the server sends on its own, for as long as it offers such a
+    /// stream.
     pub async fn listen(&self, mut hear: impl FnMut(&[u8])) -> Result<(), RemoteFailure> {
         let (reports, mut heard) = mpsc::channel(HEARD_MESSAGES);
         let mut listening = pin!(listen(&self.link, &reports));
@@ -113,7 +117,7 @@ impl RemoteSession {
         }
     }
 
-    /// Ends the session, where the server has one.
+    /// Ends the session, if the server has one.
     pub async fn end(&self) {
         if let Some(goodbye) = self.link.delete() {
             let _ = timeout(GOODBYE_TIMEOUT, self.link.send(goodbye)).await;

@@ -1,5 +1,5 @@
-//! One message and what becomes of it: a POST, its answer as a body or as a stream, and the stream taken up again
-//! where it broke off.
+//! Sends one message and handles the outcome: a POST, its answer as a body or as a stream, and
+//! resuming the stream if it breaks off.
 
 use super::answer::{self, IdKey, Relation};
 use super::budget::Share;
@@ -21,31 +21,31 @@ use tokio::time::{sleep, timeout};
 /// What a task that talks to the server reports.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// A message that is not the answer to what the task has sent.
+    /// A message that is not the answer to the task's request.
     Message(Vec<u8>),
-    /// The answer to what the task with this number has sent.
+    /// The answer to the request of the task with this ticket.
     Answer(Vec<u8>, u64),
-    /// The session is known, so that other messages may be sent in it.
+    /// The session is established, so other messages may be sent in it.
     Settled(u64),
-    /// The stream of the answer has ids, so that it can be taken up again.
+    /// The answer's stream has event ids, so it can be resumed.
     Resumable { retry: Option<Duration> },
-    /// The stream ended before the answer, and is taken up again after a while.
+    /// The stream ended before the answer, and will be resumed after a pause.
     Paused,
 }
 
-/// Takes what a task reports.
+/// Receives the reports of a task.
 pub(crate) trait Reports: Sync {
     fn take(&self, report: Report) -> impl Future<Output = ()> + Send;
 }
 
 impl Reports for mpsc::Sender<Report> {
     async fn take(&self, report: Report) {
-        // The receiver is gone only when the relay ends, and this task with it.
+        // The receiver is gone only if the relay is ending, and this task with it.
         let _ = self.send(report).await;
     }
 }
 
-/// One message on its way.
+/// One message being sent.
 #[derive(Debug)]
 pub(crate) struct Exchange<'l, R> {
     pub(crate) link: &'l Link,
@@ -54,7 +54,7 @@ pub(crate) struct Exchange<'l, R> {
 }
 
 impl<R: Reports> Exchange<'_, R> {
-    /// Sends a notification or a response, and waits until it was accepted.
+    /// Sends a notification or a response, and waits until the server has accepted it.
     pub(crate) async fn tell(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
@@ -70,7 +70,8 @@ impl<R: Reports> Exchange<'_, R> {
             status if !status.is_success() => return Err(RemoteFailure::Status { status }),
             _ => {}
         }
-        // It is accepted already; a server that goes on to say something is not listened to for long.
+        // It is already accepted. Read a possible body only briefly, to be able to keep the
+        // connection.
         let rest = body::read(&mut live.line, response.body_mut(), MAX_ACCEPTED_BYTES);
         if let Ok(Ok(Some(_))) = timeout(LINGER, rest).await {
             self.link.keep(live);
@@ -78,7 +79,7 @@ impl<R: Reports> Exchange<'_, R> {
         Ok(())
     }
 
-    /// Sends a request and reports everything that comes for it, up to its answer.
+    /// Sends a request and reports everything received for it, up to the answer.
     pub(crate) async fn ask(&self, mut message: Outbound) -> Result<(), RemoteFailure> {
         let body = Bytes::from(std::mem::take(&mut message.body));
         let request = self.link.post(&message, body);
@@ -94,14 +95,16 @@ impl<R: Reports> Exchange<'_, R> {
         let resumable = !self.link.is_stateless(&message);
         let asked = Asked { id, key: IdKey::new(id), initializes, resumable };
         if headers::is_event_stream(response.headers()) && response.status().is_success() {
-            // Boxed: most answers are bodies, and the way of a stream would make the future of each of them larger.
+            // Boxed because most answers are bodies: the stream's code would make the future of
+            // every request larger.
             let stream = EventStream::new(self.link, live, response);
             return Box::pin(self.follow(stream, &asked)).await;
         }
         let status = response.status();
         let body = self.whole(live, response).await;
         let answer = body.and_then(|body| judge(status, body, &asked));
-        // A server may say with a 404 that it has no such method; then it names the request, and knows the session.
+        // A 404 may also mean that the server lacks the method. It then names the request, and the
+        // session still exists.
         let is_named = answer.as_ref().is_ok_and(|answer| answer.names_request);
         if in_session && status == StatusCode::NOT_FOUND && !is_named {
             return Err(RemoteFailure::SessionEnded);
@@ -110,7 +113,7 @@ impl<R: Reports> Exchange<'_, R> {
         Ok(())
     }
 
-    /// The whole body. The connection is kept where it came to its end.
+    /// Reads the whole body. The connection is kept if the body was complete.
     async fn whole(
         &self,
         mut live: Live,
@@ -146,7 +149,7 @@ impl<R: Reports> Exchange<'_, R> {
         self.report(Report::Answer(text, self.ticket)).await;
     }
 
-    /// Reads a stream up to the answer, over as many connections as it takes.
+    /// Reads a stream up to the answer, over as many connections as necessary.
     async fn follow<'l>(
         &'l self,
         mut stream: EventStream<'l>,
@@ -207,7 +210,7 @@ impl<R: Reports> Exchange<'_, R> {
         }
     }
 
-    /// What still comes behind the answer is passed on, and a stream that ends leaves its connection to others.
+    /// Passes on what follows the answer. If the stream then ends, its connection can be reused.
     async fn linger(&self, mut stream: EventStream<'_>, place: &mut Place) {
         let rest = async {
             loop {
@@ -223,7 +226,7 @@ impl<R: Reports> Exchange<'_, R> {
         }
     }
 
-    /// Asks for the rest of a stream that ended with `failure`.
+    /// Requests the rest of a stream that ended with `failure`.
     async fn resume(
         &self,
         place: &mut Place,
@@ -249,7 +252,7 @@ impl<R: Reports> Exchange<'_, R> {
                     failure = RemoteFailure::Status { status };
                     continue;
                 }
-                // It offers no such thing: what was lost is lost.
+                // The server cannot resume streams, so the rest is lost.
                 status if !status.is_success() => return Err(failure),
                 _ => {}
             }
@@ -269,20 +272,20 @@ impl<R: Reports> Exchange<'_, R> {
     }
 }
 
-/// What is known of a request while its answer is waited for.
+/// What is known of a request while it waits for its answer.
 #[derive(Debug)]
 struct Asked<'a> {
     id: &'a [u8],
     key: IdKey<'a>,
     initializes: bool,
-    /// A stream of it may be taken up again. The stateless era has no such thing.
+    /// Whether its stream may be resumed. The stateless era has no such feature.
     resumable: bool,
 }
 
-/// An answer that came as a body.
+/// An answer received as a body.
 struct Judged {
     text: Vec<u8>,
-    /// It was the request's id that the server wrote.
+    /// The server's message had the request's id.
     names_request: bool,
 }
 
@@ -303,8 +306,8 @@ fn check(response: &Response<Incoming>) -> Result<(), RemoteFailure> {
     Ok(())
 }
 
-/// The answer in a body. The body came for this request, so that an error in it can be about no other, whatever id it
-/// has: a server that could not read a request does not know its id.
+/// The answer in a body. The body is the response to this request, so an error in it is about this
+/// request whatever its id: a server that could not read a request does not know its id.
 fn judge(
     status: StatusCode,
     mut body: Vec<u8>,

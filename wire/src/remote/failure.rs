@@ -1,4 +1,5 @@
-//! Why a request got no answer, with all that a person needs to act on it. Bodies and credentials are in none of it.
+//! Why a request got no answer, with everything that the user needs to act on it. It contains no
+//! bodies or credentials.
 
 use crate::ServerText;
 use crate::error::{ObserveError, seconds};
@@ -64,23 +65,23 @@ pub enum Unreadable {
     BreakInString,
 }
 
-/// What a failure means for the caller that has to answer the request.
+/// The kind of a failure, for the caller that has to answer the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     Unreachable,
     Unreadable,
     TimedOut,
     NeedsSignIn,
-    /// The server was shown a credential and did not take it, also after it was renewed.
+    /// The server refused the credential, even after it was renewed.
     CredentialRefused,
-    /// The client does not wait for it any more.
+    /// The client is no longer waiting for it.
     Cancelled,
-    /// Nothing of the server's doing.
+    /// The server is not at fault.
     Internal,
 }
 
 impl RemoteFailure {
-    /// Whether a panic over this very request ended it.
+    /// Whether a panic while handling this request ended it.
     pub fn is_panic(&self) -> bool {
         matches!(self, RemoteFailure::Panicked)
     }

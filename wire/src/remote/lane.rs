@@ -1,10 +1,10 @@
-//! Which messages keep each other waiting, and how many of a kind go at once.
+//! Which messages wait for each other, and how many of each kind may be in flight.
 
 use super::Outbound;
 use super::limits::{MAX_NOTIFICATIONS, MAX_REQUESTS, MAX_RESPONSES};
 use super::link::is_initialize;
 
-/// Messages that do not keep each other waiting.
+/// A class of messages that do not wait for other classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Lane {
     Requests,
@@ -30,12 +30,13 @@ impl Lane {
     }
 }
 
-/// Whether everything behind this message has to wait until the server has taken it.
+/// Whether all later messages must wait until the server has accepted this one.
 pub(super) fn holds_others_back(message: &Outbound) -> bool {
     is_initialize(message) || is_announcement(message)
 }
 
-/// Whether it says that the session is ready, after which the server may be listened to.
+/// Whether a message announces that the session is ready, after which the server's stream may be
+/// opened.
 pub(super) fn is_announcement(message: &Outbound) -> bool {
     message.id.is_none() && message.method.as_deref() == Some("notifications/initialized")
 }

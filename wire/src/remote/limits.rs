@@ -1,83 +1,85 @@
-//! How much and how long: every bound of a long-lived upstream has its name here.
+//! The size and time limits of a long-lived upstream, all named here.
 
 use std::time::Duration;
 
-/// The most messages in the queue between the caller's threads and this one.
+/// The most messages in the queue between the caller's threads and the relay.
 pub(super) const QUEUE_MESSAGES: usize = 4;
 
-/// The most messages that were taken from the queue and wait for their turn.
+/// The most messages that were taken from the queue and wait to be sent.
 pub(super) const MAX_WAITING: usize = 256;
 
-/// Past this many bytes that wait, nothing more is taken from the queue.
+/// Once this many bytes are waiting, nothing more is taken from the queue.
 pub(super) const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// The most requests that are with the server at once.
+/// The most requests in flight.
 pub(super) const MAX_REQUESTS: usize = 64;
 
-/// The most answers to requests of the server's that are on their way at once. They have places of their own: calls
-/// that wait for such answers must not keep them out.
+/// The most answers to the server's requests in flight. They have a separate limit: calls that
+/// depend on such answers must not block them.
 pub(super) const MAX_RESPONSES: usize = 16;
 
-/// Notifications go one after the other, so that they arrive in their order.
+/// Notifications are sent one after the other, so that they arrive in order.
 pub(super) const MAX_NOTIFICATIONS: usize = 1;
 
-/// The most messages that were read and not yet heard.
+/// The most messages that were received and not yet handled.
 pub(super) const HEARD_MESSAGES: usize = 4;
 
-/// Of unfinished messages there may be as many bytes as in so many of the largest, over all streams and bodies together.
+/// The limit on unfinished messages over all streams and bodies together, as a multiple of the
+/// largest message.
 pub(super) const MAX_UNFINISHED_FRAMES: usize = 8;
 
-/// The most connections that are kept open without a request, unless the caller says otherwise.
+/// The most idle connections that are kept open, unless the caller says otherwise.
 pub(super) const MAX_IDLE_CONNECTIONS: usize = 8;
 
-/// How long a connection is kept without a request. Many servers close it after five seconds, and a request that meets
-/// the closing is lost: it may have been carried out, so it is not sent again.
+/// How long an idle connection is kept. Many servers close one after five seconds, and a request
+/// sent at that moment is lost: the server may have executed it, so it is not sent again.
 pub(super) const MAX_IDLE_AGE: Duration = Duration::from_secs(4);
 
-/// How much of the body behind an accepted notification is read so that the connection can be kept.
+/// How much of the body after an accepted notification is read, so that the connection can be kept.
 pub(super) const MAX_ACCEPTED_BYTES: usize = 64 * 1024;
 
-/// How long an event stream is read on after the answer it was opened for.
+/// How long an event stream is still read after the answer it was opened for.
 pub(super) const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a request may still be answered after it was cancelled.
+/// How long a cancelled request may still be answered.
 pub(super) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// How often in a row a stream that broke off is asked for again, with nothing of it coming.
+/// How many times in a row a broken stream is requested again without receiving anything.
 pub(super) const MAX_RESUMES: u32 = 5;
 
-/// How long nothing may come on a stream that was taken up again before it is asked for once more. There are servers that
-/// give what was missed and then forget the stream: the answer comes only with the next question.
+/// How long a resumed stream may be silent before it is requested again. Some servers send what was
+/// missed and then forget the stream, so the answer only arrives with the next request.
 pub(super) const RESUMED_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long to wait before a stream is asked for again, where the server has not said; it doubles with every failure.
+/// The first delay before a stream is requested again, if the server does not set one; it doubles
+/// with every failure.
 pub(super) const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest wait before a stream is asked for again, whatever the server says.
+/// The bounds on the delay before a stream is requested again, whatever the server says.
 pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(50);
 pub(super) const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// The longest value of a header that is made from a message. Servers refuse much longer ones.
+/// The longest value of a header made from a message. Servers refuse much longer ones.
 pub(super) const MAX_HEADER_VALUE_BYTES: usize = 8 * 1024;
 
-/// The most arguments of a call that go into headers, the longest name of such a header without its beginning, and the
-/// bytes of all of them together. Many servers read no more than 16 KiB of headers.
+/// The most arguments of a call that are sent as headers, the longest name of such a header without
+/// its prefix, and the total size of all of them. Many servers read at most 16 KiB of headers.
 pub(super) const MAX_PARAMETER_HEADERS: usize = 32;
 pub(super) const MAX_PARAMETER_NAME_BYTES: usize = 128;
 pub(super) const MAX_PARAMETER_HEADER_BYTES: usize = 12 * 1024;
 
-/// The bounds that a caller may move.
+/// The limits that a caller may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteLimits {
     /// The largest message from the server: a body or an event.
     pub frame_bytes: usize,
-    /// How long a server may send nothing at all while its answer is waited for.
+    /// How long a server may send nothing at all while it owes an answer.
     pub idle_timeout: Duration,
     /// How long the server may take to accept a notification or an answer to a request of its own.
     pub accept_timeout: Duration,
-    /// The most connections that are kept open without a request.
+    /// The most idle connections that are kept open.
     pub idle_connections: usize,
-    /// How long requests may still be answered once every sender is gone.
+    /// How long requests may still be answered after every sender is dropped.
     pub shutdown_grace: Duration,
 }
 

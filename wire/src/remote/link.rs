@@ -1,4 +1,5 @@
-//! The way to one server: how requests to it look in this session, and the connections that carry them.
+//! The link to one server: builds the requests of this session, and sends them over shared
+//! connections.
 
 use super::budget::Budget;
 use super::failure::RemoteFailure;
@@ -27,7 +28,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// How often the credential of one request is replaced because the server refused it.
+/// How many times a refused credential is replaced for one request.
 const MAX_RENEWALS: usize = 2;
 
 pub(crate) type Post = Request<Full<Bytes>>;
@@ -37,7 +38,7 @@ type Answered = (Live, Response<Incoming>);
 pub(crate) struct Link {
     way: Arc<Way>,
     session: Mutex<Session>,
-    /// What the requests of this session show the server, for as long as its owner keeps it.
+    /// The credential that this session's requests show, for as long as its owner keeps it.
     credential: Mutex<Weak<Credential>>,
 }
 
@@ -63,10 +64,10 @@ impl Deref for Link {
     }
 }
 
-/// What `initialize` settled.
+/// What `initialize` established.
 #[derive(Debug, Default)]
 struct Session {
-    /// It was answered, so that this is the era of `initialize`.
+    /// `initialize` was answered, so the server is of that era.
     has_begun: bool,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
@@ -106,13 +107,13 @@ impl Link {
         Link { way, session: Mutex::default(), credential: Mutex::default() }
     }
 
-    /// Requests show this credential from now on, until it is dropped.
+    /// From now on requests show this credential, until it is dropped.
     pub(super) fn present(&self, credential: &Arc<Credential>) {
         let mut shown = self.credential.lock().unwrap_or_else(PoisonError::into_inner);
         *shown = Arc::downgrade(credential);
     }
 
-    /// Whether a message with this version of its own is one of the stateless era.
+    /// Whether a message that carries a protocol version itself belongs to the stateless era.
     pub(super) fn is_stateless(&self, message: &Outbound) -> bool {
         message.protocol_version.is_some() && !self.session().has_begun
     }
@@ -121,12 +122,12 @@ impl Link {
         self.session().has_begun
     }
 
-    /// The server has accepted `initialize`; what is sent from now on belongs to this session.
+    /// The server has accepted `initialize`, and later messages belong to this session.
     pub(super) fn enter_session(&self, id: Option<HeaderValue>) {
         *self.session() = Session { has_begun: false, id, version: None };
     }
 
-    /// The answer to `initialize` is there, with the version that it names.
+    /// The answer to `initialize` has arrived, with the version that it names.
     pub(super) fn begin(&self, version: Option<&str>) {
         let mut session = self.session();
         session.has_begun = true;
@@ -139,7 +140,8 @@ impl Link {
         let own = request.headers_mut();
         own.insert(CONTENT_TYPE, headers::json());
         for (name, value) in &message.headers {
-            // INVARIANT: what the operator configured for the endpoint, a credential above all, is not replaced.
+            // INVARIANT: the headers that the operator configured for the endpoint, above all
+            // credentials, are not replaced.
             own.entry(name).or_insert_with(|| value.clone());
         }
         if is_initialize(message) {
@@ -165,7 +167,7 @@ impl Link {
         request
     }
 
-    /// The GET that opens a stream, or goes on with one behind the event with this id.
+    /// The GET that opens a stream, or resumes one after the event with this id.
     pub(super) fn get(&self, last_event_id: Option<&HeaderValue>) -> Post {
         let events = HeaderValue::from_static("text/event-stream");
         let mut request = self.request(Method::GET, Bytes::new(), events);
@@ -176,7 +178,7 @@ impl Link {
         request
     }
 
-    /// The DELETE that ends the session, where there is one.
+    /// The DELETE that ends the session, if there is one.
     pub(crate) fn delete(&self) -> Option<Post> {
         self.session().id.as_ref()?;
         let mut request = self.request(Method::DELETE, Bytes::new(), headers::json_or_events());
@@ -211,8 +213,9 @@ impl Link {
         }
     }
 
-    /// Sends a request with what its session shows the server, for as long as silence is put up with. A request that the server
-    /// refused because of that goes out again with something else where there is such; the server did not carry it out.
+    /// Sends a request with the session's credential, waiting at most the idle timeout. If the
+    /// server refuses the credential, the request was not carried out, so it is sent again with
+    /// another one if there is one.
     pub(crate) async fn send(&self, request: Post) -> Result<Answered, RemoteFailure> {
         let Some(authorizer) = &self.authorizer else {
             return match self.shown() {
@@ -257,7 +260,7 @@ impl Link {
         }
     }
 
-    /// Sends a request with a credential, and once more where the server wants its nonce in the proof.
+    /// Sends a request with a credential, and again if the server requires its nonce in the proof.
     async fn send_proven(
         &self,
         mut request: Post,
@@ -274,7 +277,8 @@ impl Link {
             let (live, response) = self.send_once(request).await?;
             let told = response.headers().get(DPOP_NONCE);
             let told = told.and_then(|told| prover.take_nonce(told));
-            // Compared with the nonce of this proof: another request may have taken up the server's nonce meanwhile.
+            // Compare with this proof's nonce: another request may have stored the server's nonce
+            // in the meantime.
             let is_new = told.is_some() && told != nonce;
             match again.take() {
                 Some(unproven) if is_new && response.status() == StatusCode::UNAUTHORIZED => {
@@ -285,14 +289,15 @@ impl Link {
         }
     }
 
-    /// Sends a request once. It goes out again, over another connection, only where no byte of it was written.
+    /// Sends a request once. It is repeated over another connection only if no byte of it was
+    /// written.
     async fn send_once(&self, mut request: Post) -> Result<Answered, RemoteFailure> {
         let after = self.limits.idle_timeout;
         loop {
             let (mut live, is_new) = match self.pool.take() {
                 Some(live) => (live, false),
-                // Boxed: most requests find a connection, and the way to a new one would make the future of each of them
-                // larger.
+                // Boxed because most requests find a connection: the code that opens one would make
+                // every future larger.
                 None => (Box::pin(self.connect()).await.map_err(RemoteFailure::NotReached)?, true),
             };
             let Live { line, silence } = &mut live;
@@ -307,7 +312,7 @@ impl Link {
         }
     }
 
-    /// Connects to an address that is known, or else to those that the name has by now.
+    /// Connects to a known address, or else to those that the name resolves to now.
     async fn connect(&self) -> Result<Live, ObserveError> {
         match self.origin.connect(Awaited::Connection).await {
             Err(error @ ObserveError::CannotConnect { .. }) => match self.origin.refresh().await? {
@@ -318,7 +323,7 @@ impl Link {
         }
     }
 
-    /// As [`Link::send`]. What is obtained to be shown to the server may not take longer either.
+    /// Like [`Link::send`], with the time limit covering the wait for a credential too.
     pub(super) async fn ask(&self, request: Post) -> Result<Answered, RemoteFailure> {
         if self.authorizer.is_none() {
             return self.send(request).await;
@@ -330,12 +335,12 @@ impl Link {
         }
     }
 
-    /// Closes connections that were not used for a while.
+    /// Closes idle connections.
     pub(super) fn close_idle(&self) {
         self.pool.close_old();
     }
 
-    /// Keeps a connection whose answer was read to its end.
+    /// Keeps a connection whose response was read completely.
     pub(super) fn keep(&self, live: Live) {
         self.pool.keep(live);
     }

@@ -1,4 +1,5 @@
-//! The stream that a server may send on without having been asked: opened once a session has begun, and kept open.
+//! The stream on which a server may send messages on its own: opened once a session has begun, and
+//! kept open.
 
 use super::exchange::Report;
 use super::failure::RemoteFailure;
@@ -66,7 +67,8 @@ async fn open<'l>(link: &'l Link, place: &Place) -> Result<Opened<'l>, RemoteFai
         {
             Opened::Stream(Box::new(EventStream::new(link, live, response)))
         }
-        // Most servers have none and say so with 405; another refusal does not become better by being repeated.
+        // Most servers have none and respond with 405. Repeating the request would not help with
+        // another refusal either.
         _ => Opened::NotOffered,
     })
 }

@@ -1,4 +1,5 @@
-//! Names as header values: plain where they can be, else in the base64 form that revision 2026-07-28 has for them.
+//! Names as header values: plain if possible, otherwise in the base64 form that revision 2026-07-28
+//! defines.
 
 use super::limits::MAX_HEADER_VALUE_BYTES;
 use base64::Engine;
@@ -8,7 +9,8 @@ use http::HeaderValue;
 const OPENING: &str = "=?base64?";
 const CLOSING: &str = "?=";
 
-/// The header value for a name; nothing where it would be over the limit, which leaves the refusal to the server.
+/// The header value for a name. Returns `None` if it would be too long, which leaves the refusal to
+/// the server.
 pub(super) fn header_value(name: &str) -> Option<HeaderValue> {
     if name.len() > MAX_HEADER_VALUE_BYTES {
         return None;
@@ -25,7 +27,8 @@ pub(super) fn header_value(name: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Printable ASCII without a space at either end, and not to be mistaken for the encoded form.
+/// Whether a name is printable ASCII without surrounding spaces, and cannot be mistaken for the
+/// encoded form.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| (0x20..=0x7e).contains(&byte))

@@ -1,11 +1,12 @@
-//! A message that came by HTTP, made to fit one line: a line break between two tokens is white space like any other.
+//! Fits a message received over HTTP on one line: a line break between two tokens is ordinary white
+//! space.
 
 /// A line break where JSON allows none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BreakInString;
 
-/// Replaces carriage returns and line feeds by spaces. Inside a string they are not JSON, and a space in their place
-/// would change the text: that is refused.
+/// Replaces carriage returns and line feeds with spaces. Inside a string they are not valid JSON,
+/// and a space would change the text, so that is refused.
 pub(super) fn make(message: &mut [u8]) -> Result<(), BreakInString> {
     if memchr::memchr2(b'\n', b'\r', message).is_none() {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Arguments that go into headers as well, as revision 2026-07-28 has it: `x-mcp-header` in a tool's input schema names
-//! the header `Mcp-Param-…` that its caller copies an argument into.
+//! Arguments that are also sent as headers, as in revision 2026-07-28: `x-mcp-header` in a tool's
+//! input schema names the header `Mcp-Param-…` that its caller copies an argument into.
 //!
-//! Both sides are hostile: the schema is the server's, the arguments are whatever a model wrote. Nothing of either gets
-//! into a header but as a token or as an encoded value.
+//! Neither side is trusted: the schema is the server's, and the arguments are whatever a model
+//! wrote. Both reach a header only as a validated token or as an encoded value.
 
 use super::limits::{MAX_PARAMETER_HEADER_BYTES, MAX_PARAMETER_HEADERS, MAX_PARAMETER_NAME_BYTES};
 use super::names;
@@ -12,15 +12,15 @@ use http::{HeaderName, HeaderValue};
 use std::collections::HashSet;
 use std::fmt;
 
-/// What every such header begins with.
+/// The prefix of all such headers.
 pub(crate) const PREFIX: &str = "mcp-param-";
 
 const ANNOTATION: &str = "x-mcp-header";
-/// The largest and smallest whole number that every reader of JSON reads alike have this absolute value.
+/// The largest absolute value of an integer that every JSON reader parses exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
-/// Keywords whose values are data and no schemas.
+/// Keywords whose values are data rather than schemas.
 const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
-/// Keywords whose values are schemas under freely chosen names.
+/// Keywords whose values map arbitrary names to schemas.
 const NAMED: [&str; 6] = [
     "$defs",
     "definitions",
@@ -30,7 +30,7 @@ const NAMED: [&str; 6] = [
     "dependentRequired",
 ];
 
-/// Which arguments of a tool go into which headers.
+/// Which of a tool's arguments are sent in which headers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MirroredParameters {
     parameters: Vec<Mirrored>,
@@ -38,12 +38,12 @@ pub struct MirroredParameters {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mirrored {
-    /// The names of the members that lead to it.
+    /// The member names on the path to the argument.
     path: Vec<Box<str>>,
     header: HeaderName,
 }
 
-/// Why a tool cannot be called as its definition asks for. Nothing that the server wrote is in it.
+/// Why a tool cannot be called as its definition requires. Contains nothing that the server wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnnotation {
     #[error("the input schema is not one JSON object")]
@@ -75,7 +75,7 @@ pub enum Unmirrored {
     TooLong,
 }
 
-/// A header that was made from an argument.
+/// A header made from an argument.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ParameterHeader {
     pub(super) name: HeaderName,
@@ -83,7 +83,7 @@ pub struct ParameterHeader {
 }
 
 impl ParameterHeader {
-    /// In lower case, as names of headers are compared.
+    /// In lower case, because header names are case-insensitive.
     pub fn name(&self) -> &str {
         self.name.as_str()
     }
@@ -94,17 +94,17 @@ impl ParameterHeader {
 }
 
 impl fmt::Debug for ParameterHeader {
-    /// The value is an argument, and is not shown.
+    /// The value is an argument, so it is not shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ParameterHeader").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 impl MirroredParameters {
-    /// Reads the definition of a tool, as raw JSON. A client over HTTP has to refuse a tool whose annotations break
-    /// any rule.
+    /// Reads the definition of a tool as raw JSON. An HTTP client must refuse a tool whose
+    /// annotations break any rule.
     pub fn of_tool(definition: &str) -> Result<MirroredParameters, BadAnnotation> {
-        // Most tools have none, and a name can be written with escapes.
+        // Most tools have no annotations. The name may also be written with escapes.
         if !definition.contains(ANNOTATION) && !definition.contains("\\u") {
             return Ok(MirroredParameters::default());
         }
@@ -121,12 +121,13 @@ impl MirroredParameters {
         self.parameters.is_empty()
     }
 
-    /// The names of the headers that the definition asks for.
+    /// The names of the headers that the definition requires.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|mirrored| mirrored.header.as_str())
     }
 
-    /// The headers that go with a call, from its `arguments` as raw JSON. An argument that is absent or null has none.
+    /// The headers for a call, from its `arguments` as raw JSON. An argument that is absent or null
+    /// gets no header.
     pub fn headers(&self, arguments: Option<&[u8]>) -> Result<Vec<ParameterHeader>, Unmirrored> {
         let Some(arguments) = arguments else { return Ok(Vec::new()) };
         let mut headers = Vec::new();
@@ -145,7 +146,7 @@ impl MirroredParameters {
     }
 }
 
-/// A schema that is being read.
+/// Collects the annotations of a schema.
 #[derive(Default)]
 struct Reading {
     found: Vec<Mirrored>,
@@ -153,7 +154,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads a schema. An argument is read from it only where nothing but `properties` leads to it.
+    /// Reads a schema. An annotation is allowed only if nothing but `properties` leads to it.
     fn schema(
         &mut self,
         schema: Node<'_>,
@@ -209,7 +210,7 @@ impl Reading {
         if !schema.get("type").is_some_and(is_primitive) {
             return Err(BadAnnotation::NotPrimitive);
         }
-        // Names of headers are the same whatever their case, and this type keeps them in lower case.
+        // Header names are case-insensitive, and this type stores them in lower case.
         if !self.names.insert(header.clone()) {
             return Err(BadAnnotation::Repeated);
         }
@@ -223,7 +224,8 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Whether a `type` lets nothing through that a header cannot say; null is said by no header.
+/// Whether a `type` only allows values that a header can represent; null is represented by no
+/// header.
 fn is_primitive(kind: Node<'_>) -> bool {
     let is_one = |kind: Node<'_>| ["string", "integer", "boolean"].iter().any(|t| kind.is_text(t));
     if kind.is_array() {
@@ -233,13 +235,13 @@ fn is_primitive(kind: Node<'_>) -> bool {
     is_one(kind)
 }
 
-/// The raw value that these names lead to.
+/// The raw value at a path of member names.
 fn value_at<'a>(arguments: &'a [u8], path: &[Box<str>]) -> Result<Option<&'a [u8]>, Unmirrored> {
     let mut value = arguments;
     for name in path {
         let mut named = members(value).filter(|(known, _)| **known == **name);
         let Some((_, found)) = named.next() else { return Ok(None) };
-        // INVARIANT: what the header says is what every reader of the body finds there.
+        // INVARIANT: the header has the value that every reader of the body finds there.
         if named.next().is_some() {
             return Err(Unmirrored::Ambiguous);
         }
@@ -248,7 +250,7 @@ fn value_at<'a>(arguments: &'a [u8], path: &[Box<str>]) -> Result<Option<&'a [u8
     Ok(Some(value))
 }
 
-/// What a header says of a value; nothing for null.
+/// The text of a value in a header; `None` for null.
 fn text_of(value: &[u8]) -> Result<Option<String>, Unmirrored> {
     let document = Document::parse_bytes(value).map_err(|_| Unmirrored::NotRepresentable)?;
     let value = document.root();
@@ -261,7 +263,8 @@ fn text_of(value: &[u8]) -> Result<Option<String>, Unmirrored> {
     text.map(Some).ok_or(Unmirrored::NotRepresentable)
 }
 
-/// A number in decimal digits, however it is spelled; nothing where it has a fraction or is out of the safe range.
+/// An integer in decimal digits, however it is spelled. Returns `None` if it has a fraction or is
+/// out of the safe range.
 fn whole_number(token: &str) -> Option<String> {
     let (sign, token) = token.strip_prefix('-').map_or(("", token), |rest| ("-", rest));
     let (mantissa, exponent) = match token.split_once(['e', 'E']) {

@@ -1,4 +1,4 @@
-//! Connections that are open and carry no request. Only as young as a server surely still has them open.
+//! Idle connections, kept only as long as the server is certain to keep them open.
 
 use super::limits::MAX_IDLE_AGE;
 use crate::http::connect::Live;
@@ -16,14 +16,14 @@ impl Pool {
         Pool { idle: Mutex::default(), max_idle }
     }
 
-    /// The connection that was used last, where there is one. Those that are too old are closed.
+    /// The connection that was used last, if there is one. Closes those that are too old.
     pub(super) fn take(&self) -> Option<Live> {
         self.take_at(Instant::now())
     }
 
     fn take_at(&self, now: Instant) -> Option<Live> {
         let mut idle = self.idle();
-        // They are kept in the order in which they were used.
+        // The connections are in the order in which they were last used.
         let (live, since) = idle.pop()?;
         if now.duration_since(since) < MAX_IDLE_AGE {
             return Some(live);
@@ -32,13 +32,14 @@ impl Pool {
         None
     }
 
-    /// Closes those that are too old. A server that has closed one is not noticed before it is used or closed.
+    /// Closes connections that are too old. A connection that the server closed is not detected
+    /// until it is used.
     pub(super) fn close_old(&self) {
         let now = Instant::now();
         self.idle().retain(|(_, since)| now.duration_since(*since) < MAX_IDLE_AGE);
     }
 
-    /// Keeps a connection whose answer was read to its end; past the limit it is closed.
+    /// Keeps a connection whose response was read completely. If there are too many, it is closed.
     pub(super) fn keep(&self, live: Live) {
         self.keep_at(live, Instant::now());
     }

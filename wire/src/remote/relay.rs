@@ -1,4 +1,5 @@
-//! The loop between the queue and the server: when a message may be sent, what is in flight, and what was received.
+//! The loop between the queue and the server: sends messages when they are allowed, and tracks
+//! those in flight.
 
 use super::answer::{self, IdKey};
 use super::exchange::{Exchange, Report};
@@ -21,22 +22,23 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 type Hear<'h> = &'h mut dyn FnMut(Inbound<'_>);
 type Joined = Result<(task::Id, Result<(), RemoteFailure>), JoinError>;
 
-/// A message that is with the server.
+/// A message in flight.
 struct Flight {
     ticket: u64,
-    /// Nothing for the stream that is listened to.
+    /// `None` for the stream of the server's own messages.
     lane: Option<Lane>,
-    /// Of a request that has not been answered.
+    /// The id of a request that has not been answered yet.
     id: Option<Vec<u8>>,
     mark: Option<[u8; 16]>,
-    /// It announces that the session is ready, after which the server may be listened to.
+    /// The message announces that the session is ready, after which the server's stream may be
+    /// opened.
     announces: bool,
     is_stateless: bool,
     initializes: bool,
     cancel: Option<oneshot::Sender<Duration>>,
 }
 
-/// Everything that is under way.
+/// The state of the relay.
 pub(super) struct Relay<'h> {
     link: Arc<Link>,
     hear: Hear<'h>,
@@ -46,12 +48,12 @@ pub(super) struct Relay<'h> {
     tasks: JoinSet<Result<(), RemoteFailure>>,
     reports: mpsc::Sender<Report>,
     heard: mpsc::Receiver<Report>,
-    /// The task that listens to what the server sends unasked.
+    /// The task that receives what the server sends on its own.
     listener: Option<AbortHandle>,
-    /// The message that has to be through before any other is sent.
+    /// The message that must be accepted before any other is sent.
     barrier: Option<u64>,
     tickets: u64,
-    /// The request that is being taken or launched, which is in none of the others meanwhile.
+    /// The request being taken or launched, which is in none of the other fields meanwhile.
     handled: Option<Vec<u8>>,
 }
 
@@ -74,7 +76,8 @@ impl<'h> Relay<'h> {
         }
     }
 
-    /// Works until every sender is gone and what they sent is through, or until the session ended.
+    /// Runs until every sender is dropped and their messages are done, or until the session has
+    /// ended.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Outbound>) {
         let mut deadline = None;
         loop {
@@ -114,8 +117,8 @@ impl<'h> Relay<'h> {
         }
     }
 
-    /// Does one step. After a panic nothing here is trusted to be whole: every request that is under way is said to have
-    /// failed, and the next message finds everything as at the beginning.
+    /// Runs one step. After a panic no state here is trusted: every pending request is reported as
+    /// failed, and the next message finds the relay in its initial state.
     fn contain<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if let Ok(done) = catch_unwind(AssertUnwindSafe(|| step(self))) {
             return Some(done);
@@ -136,7 +139,7 @@ impl<'h> Relay<'h> {
         self.waiting.len() < MAX_WAITING && self.waiting_bytes < MAX_WAITING_BYTES
     }
 
-    /// Nothing waits, and nothing is on its way but the stream that is listened to.
+    /// Whether nothing is waiting and nothing but the server's own stream is in flight.
     fn is_done(&self) -> bool {
         self.waiting.is_empty() && self.flights.values().all(|flight| flight.lane.is_none())
     }
@@ -175,13 +178,13 @@ impl<'h> Relay<'h> {
             return is_given_up || self.link.is_stateless(message) || !self.link.has_begun();
         };
         if is_given_up {
-            // Its id may be that of another one by now.
+            // Its id may have been reused for another request.
             flight.id = None;
         }
-        // Without a session, closing the stream is what cancels. With one the server is told; many never close the
-        // stream of a request that was cancelled, so that its place is taken back after a while.
-        // A greeting is given up without a word: there is no session yet that it could be cancelled in, and all else waits
-        // for it.
+        // Without a session, closing the stream is the cancellation. With a session the server is
+        // told; many servers never close the stream of a cancelled request, so it is dropped after
+        // a grace period. An `initialize` is dropped without telling the server: there is no
+        // session yet to cancel it in, and all other messages wait for it.
         let is_silent = flight.is_stateless || flight.initializes;
         let grace = if is_silent { Duration::ZERO } else { CANCEL_GRACE };
         if let Some(cancel) = flight.cancel.take() {
@@ -190,7 +193,8 @@ impl<'h> Relay<'h> {
         is_silent
     }
 
-    /// Sends whatever may be sent now, in the order it came; what has no place is overtaken by what has one.
+    /// Sends the waiting messages in order. A message without room in its lane is overtaken by
+    /// messages in other lanes.
     fn dispatch(&mut self) {
         let mut index = 0;
         while self.barrier.is_none()
@@ -267,7 +271,7 @@ impl<'h> Relay<'h> {
             cancel: None,
         };
         self.flights.insert(handle.id(), flight);
-        // A session that took the place of another one has a stream of its own.
+        // A new session replaces the old one's stream with its own.
         if let Some(former) = self.listener.replace(handle) {
             former.abort();
         }
@@ -290,7 +294,7 @@ impl<'h> Relay<'h> {
                 }
             }
             Report::Settled(ticket) => self.lift(ticket),
-            // The client of a process hears one stream, whatever carries it.
+            // The client of a process sees a single stream, whatever carries it.
             Report::Resumable { .. } | Report::Paused => {}
         }
     }
@@ -301,7 +305,8 @@ impl<'h> Relay<'h> {
         }
     }
 
-    /// A task has ended. What it told before comes first. An error is the end of the session.
+    /// Handles a task that has ended, after its remaining reports. An error means that the session
+    /// has ended.
     fn land(&mut self, joined: Joined) -> Result<(), RemoteFailure> {
         while let Ok(report) = self.heard.try_recv() {
             self.pass(report);
@@ -309,7 +314,7 @@ impl<'h> Relay<'h> {
         let (task, outcome) = match joined {
             Ok((task, outcome)) => (task, outcome),
             Err(error) if error.is_panic() => (error.id(), Err(RemoteFailure::Panicked)),
-            // A stream that was given up for another one.
+            // A stream that was dropped in favor of another one.
             Err(error) => (error.id(), Err(RemoteFailure::Cancelled)),
         };
         let Some(flight) = self.flights.remove(&task) else { return Ok(()) };
@@ -365,7 +370,7 @@ pub(super) fn refuse_all(
     hear(Inbound::Ended(why));
 }
 
-/// Returns when it was cancelled and the grace for that is over.
+/// Returns once the request has been cancelled and the grace period is over.
 async fn after(cancelled: oneshot::Receiver<Duration>) {
     match cancelled.await {
         Ok(grace) => sleep(grace).await,

@@ -1,4 +1,4 @@
-//! Event streams of a server, read event by event, and where to go on when one breaks off.
+//! Event streams of a server, read event by event, and where to resume when one breaks off.
 
 use super::budget::Share;
 use super::failure::{RemoteFailure, Unreadable};
@@ -13,38 +13,38 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Where a stream is, over all connections that carry it.
+/// The position in a stream, across all connections that carry it.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Of the last event that was read.
+    /// The id of the last event that was read.
     pub(super) last_id: Option<HeaderValue>,
     retry: Option<Duration>,
-    /// How often in a row it was asked for and nothing of it came.
+    /// How many times in a row the stream was requested without receiving anything.
     pub(super) failures: u32,
-    /// When it last came further.
+    /// When the last progress was made.
     pub(super) moved: Instant,
-    /// Whether it was told that the stream can be taken up again.
+    /// Whether it was already reported that the stream can be resumed.
     is_told: bool,
 }
 
-/// What a stream gives next.
+/// The next item of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Message(Vec<u8>),
-    /// Its events have ids, so that it can be taken up again. It is told once.
+    /// The stream's events have ids, so it can be resumed. Reported once.
     Resumable {
-        /// How long a client should wait before that, where the server says it.
+        /// How long a client should wait before resuming, if the server says so.
         retry: Option<Duration>,
     },
 }
 
 impl Place {
-    /// Before the first event.
+    /// The position before the first event.
     pub(super) fn start() -> Place {
         Place { last_id: None, retry: None, failures: 0, moved: Instant::now(), is_told: false }
     }
 
-    /// How long to wait before the stream is asked for again.
+    /// How long to wait before the stream is requested again.
     pub(super) fn pause(&self) -> Duration {
         let first = self.retry.unwrap_or(FIRST_RETRY).clamp(SHORTEST_RETRY, LONGEST_RETRY);
         first.saturating_mul(1 << self.failures.min(16)).min(LONGEST_RETRY)
@@ -60,33 +60,33 @@ pub(super) struct EventStream<'l> {
     parser: EventParser,
     share: Share<'l>,
     ready: VecDeque<Event>,
-    /// How long nothing may come.
+    /// How long the stream may be silent.
     patience: Patience,
 }
 
-/// What silence is.
+/// What counts as silence.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Patience {
-    /// No byte for so long; a comment is enough to show that the server is there.
+    /// No byte for this long; a comment is enough to show that the server is alive.
     Bytes(Duration),
-    /// No event for so long.
+    /// No event for this long.
     Events(Duration),
 }
 
-/// Why no further event comes.
+/// Why a stream has no further events.
 #[derive(Debug)]
 pub(super) enum StreamEnd {
     Finished,
-    /// The connection was lost; another may go on where it was.
+    /// The connection was lost; another one may resume at the same position.
     Broken(RemoteFailure),
-    /// Nothing came for as long as it may take.
+    /// The stream was silent for too long.
     Silent,
-    /// There is no use in reading on.
+    /// Reading on would be useless.
     Failed(RemoteFailure),
 }
 
 impl<'l> EventStream<'l> {
-    /// A stream that may be silent for as long as anything may.
+    /// A stream with the ordinary idle timeout, counted in bytes.
     pub(super) fn new(link: &'l Link, live: Live, response: Response<Incoming>) -> Self {
         EventStream {
             link,
@@ -99,12 +99,12 @@ impl<'l> EventStream<'l> {
         }
     }
 
-    /// The same, with another idea of silence.
+    /// Replaces the definition of silence.
     pub(super) fn with_patience(self, patience: Patience) -> Self {
         EventStream { patience, ..self }
     }
 
-    /// The next message, on one line. `place` is moved behind it.
+    /// Returns the next message on one line, and advances `place` past it.
     pub(super) async fn next(&mut self, place: &mut Place) -> Result<Next, StreamEnd> {
         let mut since = Instant::now();
         loop {

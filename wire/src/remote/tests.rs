@@ -2,7 +2,8 @@ use super::*;
 use crate::client::tests::{TlsServer, tls_server};
 use tokio_rustls::rustls::RootCertStore;
 
-/// A request to `https://localhost` at this server, which trusts the certificate of another; what was heard.
+/// Sends a request to `https://localhost` on this server, trusting another server's certificate.
+/// Returns what was received.
 fn asked(server: &TlsServer, trusted: &TlsServer) -> (String, TlsKey) {
     let endpoint = HttpEndpoint {
         url: format!("https://localhost:{}/mcp", server.port).parse().unwrap(),

@@ -1,11 +1,11 @@
-//! Which addresses are reached, and over what.
+//! Which addresses are reached, and over which transport.
 
 use crate::client::{Client, Heard, endpoint, limits, request};
 use crate::server::{Server, json, result};
 use wire::HttpEndpoint;
 use wire::remote::{FailureKind, remote};
 
-/// What is heard first of an endpoint that cannot be reached at all.
+/// The first event from an endpoint that cannot be reached at all.
 fn ended(endpoint: HttpEndpoint) -> String {
     let client = Client::with(endpoint, limits());
     let text = match client.hear() {
@@ -39,7 +39,7 @@ fn private_addresses_are_refused_before_anything_is_connected() {
     assert!(said.contains("a private address: refused; allow private addresses"), "{said}");
     let said = ended(endpoint("https://[::ffff:169.254.169.254]/mcp"));
     assert!(said.contains("metadata"), "{said}");
-    // It would be reached if it were connected to: the kernel takes it for this host.
+    // The kernel would route it to this host, so a connection attempt would succeed.
     let server = Server::start_at("0.0.0.0:0", |request| json(&result(request, "{}")));
     let said = ended(endpoint(&format!("http://0.0.0.0:{}/mcp", server.address.port())));
     assert!(said.contains("an unspecified address: refused"), "{said}");

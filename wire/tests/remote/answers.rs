@@ -1,4 +1,4 @@
-//! What counts as an answer, and what is made of everything else.
+//! What counts as an answer, and how everything else is handled.
 
 use crate::client::{Client, Heard, endpoint, limits, request, response};
 use crate::server::{
@@ -8,7 +8,7 @@ use crate::sessions::{no_stream, session};
 use std::time::Duration;
 use wire::remote::{FailureKind, Outbound, RemoteLimits};
 
-/// What is heard when a request is answered so.
+/// What the client receives when a request is answered like this.
 fn heard(answer: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Heard {
     let server = Server::start(answer);
     let client = Client::new(&server);
@@ -250,7 +250,8 @@ fn what_is_unfinished_on_all_streams_together_is_bounded() {
     for id in 0..12 {
         client.ask(id, if id % 2 == 0 { "fills" } else { "body" });
     }
-    // There is room for eight. Which of the others fail depends on the order in which their bytes come.
+    // There is room for eight. Which of the others fail depends on the order in which their bytes
+    // arrive.
     let expected = format!(
         "the server's answer cannot be read: more than {} bytes of unfinished messages at once",
         8 * limit

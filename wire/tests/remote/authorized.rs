@@ -1,4 +1,4 @@
-//! What requests show a server, and what is sent again where the server refuses that.
+//! The credentials that requests show, and requests that are repeated when the server refuses one.
 
 use crate::client::{Client, Heard, endpoint, limits};
 use crate::server::{Gate, Seen, Server, Step, json, respond, result};
@@ -10,7 +10,8 @@ use wire::HttpEndpoint;
 use wire::authorizer::{Authorizer, Credential, CredentialRefusal, Obtaining, Prove, Withheld};
 use wire::remote::FailureKind;
 
-/// Shows `Bearer 0`, then `Bearer 1` and so on each time the server refuses; at the end there is nothing left.
+/// Shows `Bearer 0`, then `Bearer 1` and so on each time the server refuses, until no credential is
+/// left.
 #[derive(Debug, Default)]
 struct Counting {
     shown: AtomicUsize,
@@ -49,7 +50,7 @@ impl Authorizer for Counting {
     }
 }
 
-/// What is heard of one request, and what the server saw.
+/// What the client receives for one request, and what the server saw.
 fn ask(
     most: usize,
     answer: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static,
@@ -128,7 +129,7 @@ fn a_403_counts_only_with_a_challenge_and_may_stand() {
     assert!(text.contains("403"), "{text}");
 }
 
-/// Proves with the nonce that it knows.
+/// Proves with the nonce that it has stored.
 #[derive(Debug, Default)]
 struct Nonce(Mutex<Option<String>>);
 
@@ -189,7 +190,8 @@ fn a_proof_is_made_again_with_the_nonce_of_the_server_and_only_once() {
     }
 }
 
-/// Two requests whose proofs were made before either was answered: the nonce that one of them takes up is new to the other too.
+/// Two requests whose proofs were made before either was answered: the nonce stored by one is new
+/// to the other too.
 #[test]
 fn each_of_several_requests_at_once_is_proven_again_with_the_nonce() {
     let both = Gate::new();

@@ -49,7 +49,7 @@ fn a_fast_call_is_answered_while_a_slow_one_streams() {
 fn one_connection_serves_calls_one_after_the_other() {
     let server = Server::start(|request| match request.body["id"].as_u64() {
         Some(id) if id % 2 == 0 => {
-            // In one piece, so that the end is there together with the answer.
+            // In one piece, so that the end arrives together with the answer.
             let steps = [stream_head(""), event(&result(request, "{}")), stream_end()];
             let pieces = steps.into_iter().flat_map(|step| match step {
                 Step::Write(bytes) => bytes,
@@ -120,7 +120,7 @@ fn calls_past_the_limit_wait_and_are_not_lost() {
     }
     server.wait_for(|seen| seen.rpc_method() == "hold", MAX_REQUESTS);
     client.ask(1_000, "past");
-    // A notification that follows has room, and reaches the server.
+    // A later notification has room and reaches the server.
     client.tell("notifications/x");
     server.wait_for(|seen| seen.rpc_method() == "notifications/x", 1);
     assert!(server.seen().iter().all(|seen| seen.rpc_method() != "past"));
@@ -158,7 +158,7 @@ fn the_sender_blocks_when_everything_is_full_and_goes_on_when_there_is_room() {
     let server = holding(gate.clone());
     let client = Client::new(&server);
     let sender = client.sender.clone().unwrap();
-    // With the server, waiting, and in the queue.
+    // In flight, waiting, and in the queue.
     let places: u32 = 64 + 256 + 4;
     let (sent, count) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -323,7 +323,7 @@ fn statuses_are_said_in_words_without_what_the_body_says() {
     client.finish();
 }
 
-/// A server with a session that takes messages of this kind only when the gate is open.
+/// A server with a session that accepts messages of this kind only once the gate is open.
 fn reluctant(gate: Gate, is_held: impl Fn(&Seen) -> bool + Send + Sync + 'static) -> Server {
     session(no_stream, move |request| {
         let is_request = request.rpc_method() != "" && !request.body["id"].is_null();

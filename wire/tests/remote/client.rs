@@ -1,4 +1,4 @@
-//! What stands on the other side of a remote: a thread that hears, and messages to send.
+//! The caller of a remote in tests: a thread that receives events, and methods to send messages.
 
 use crate::server::{PATIENCE, Server};
 use std::sync::mpsc;
@@ -97,8 +97,9 @@ impl Client {
         }
     }
 
-    /// Waits until the relay has taken every message sent before this one, while requests have to wait. Nothing else may
-    /// be heard meanwhile. The request that shows it waits too, so that it is cancelled without reaching the server.
+    /// Waits until the relay has taken every message sent before this one, while requests must
+    /// wait. No other event may arrive meanwhile. The request that proves it must wait too, so it
+    /// is cancelled without reaching the server.
     pub fn barrier(&self) {
         const ID: u32 = 9_999;
         self.ask(ID, "barrier");
@@ -113,12 +114,12 @@ impl Client {
         self.tell("notifications/initialized");
     }
 
-    /// Drops the sender: nothing more can be sent.
+    /// Drops the sender, so that nothing more can be sent.
     pub fn close(&mut self) {
         self.sender = None;
     }
 
-    /// Drops the sender, and answers what is heard until the remote has ended.
+    /// Drops the sender, and returns what is received until the remote has ended.
     pub fn finish(mut self) -> Vec<Heard> {
         self.close();
         self.thread.join().unwrap();

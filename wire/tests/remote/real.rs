@@ -1,7 +1,7 @@
-//! A server that people use, over streamable HTTP: calls beside each other, its own requests, and a lost connection.
+//! A real server over streamable HTTP: concurrent calls, its own requests, and a lost connection.
 //!
-//! `scripts/install-test-tools` puts it into `HOLDPOINT_TEST_SERVERS`, else `.cache/servers`. Where it is not, the test
-//! says so; with `CI=true` that is a failure.
+//! `scripts/install-test-tools` installs it into `HOLDPOINT_TEST_SERVERS`, or else
+//! `.cache/servers`. If it is missing, the test prints that; with `CI=true` that is a failure.
 #![cfg(unix)]
 
 use crate::client::{Client, Heard, endpoint, notification, request};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use testing::ListeningServer;
 use wire::remote::{Outbound, RemoteLimits};
 
-/// Stands between, and can cut every connection there is.
+/// A proxy that can cut all of its connections.
 struct Cutter {
     port: u16,
     open: Arc<Mutex<Vec<TcpStream>>>,
@@ -65,7 +65,7 @@ fn call(id: u32, tool: &str, arguments: &Value) -> Outbound {
     with_params(id, "tools/call", &params)
 }
 
-/// Hears messages up to one for which this holds; others are passed over.
+/// Receives messages up to the first that matches, ignoring the others.
 fn hear_until(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         match client.hear() {

@@ -1,4 +1,4 @@
-//! A server on loopback that plays its part step by step, on a thread of its own.
+//! A scripted server on loopback, running on its own thread.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -9,16 +9,16 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// How long anything that must happen may take.
+/// The timeout for anything that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a request was, or that a client has closed a connection (`CLOSED`).
+/// A request, or the closing of a connection by the client (`CLOSED`).
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: String,
     pub headers: HashMap<String, String>,
     pub body: Value,
-    /// Which connection it came over, counted from 0.
+    /// The number of the connection it came over, counted from 0.
     pub connection: usize,
 }
 
@@ -53,7 +53,7 @@ impl Gate {
 pub enum Step {
     Write(Vec<u8>),
     Wait(Gate),
-    /// Until the client closes the connection, which is recorded.
+    /// Waits until the client closes the connection, and records it.
     AwaitClosing,
     Close,
 }
@@ -103,7 +103,7 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The requests that carried this method, once there are so many of them.
+    /// The requests that match, once there are this many.
     pub fn wait_for(&self, what: impl Fn(&Seen) -> bool, count: usize) -> Vec<Seen> {
         testing::wait_for("requests", || {
             let found: Vec<Seen> = self.seen().into_iter().filter(&what).collect();

@@ -1,4 +1,4 @@
-//! The era of `initialize`: the session, its header, its stream, its end.
+//! The era of `initialize`: the session, its header, its stream and its end.
 
 use crate::client::{Client, Heard, cancel, request, response, stateless};
 use crate::server::{
@@ -9,7 +9,7 @@ use wire::remote::{Closed, FailureKind, Outbound};
 
 pub const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#;
 
-/// A server with sessions, whose GET and whose answers to other requests are given.
+/// A server with sessions; its responses to a GET and to other requests are given.
 pub fn session(
     get: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static,
     other: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static,
@@ -303,7 +303,7 @@ fn a_greeting_is_given_up_alone_though_the_next_one_has_its_id() {
     client.send(greeting(1)).unwrap();
     server.wait_for(|seen| seen.rpc_method() == "initialize", 1);
     client.send(greeting(2)).unwrap();
-    // Of one that is not there any more nothing is given up.
+    // Giving up a request that no longer exists has no effect.
     client.send(give_up(3)).unwrap();
     client.send(give_up(1)).unwrap();
     assert!(client.hear_message().contains("protocolVersion"), "the second is answered");

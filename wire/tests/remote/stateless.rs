@@ -1,4 +1,4 @@
-//! The era without sessions: headers made from each request, and cancelling by closing.
+//! The stateless era: headers made from each request, and cancellation by closing.
 
 use crate::client::{Client, cancel, stateless};
 use crate::server::{

@@ -1,4 +1,4 @@
-//! Streams that break off, and how they are taken up again.
+//! Streams that break off, and how they are resumed.
 
 use crate::client::{Client, endpoint, limits};
 use crate::server::{
@@ -12,8 +12,8 @@ use wire::remote::{FailureKind, RemoteLimits};
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"late":true}}"#;
 
-/// A server whose POST stream is given up to where it breaks; GETs that name an event are answered by `get`, others
-/// are refused.
+/// A server whose POST stream is given up to the point where it breaks. `get` answers GETs that
+/// name an event; others are refused.
 fn breaking(
     post: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static,
     get: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! An HTTP server for tests: every request is recorded and answered with the bytes that a function gives for it.
+//! An HTTP server for tests: it records every request, and a function gives the bytes to respond
+//! with.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -33,7 +34,8 @@ pub struct HttpServer {
 type Answer = dyn Fn(&Seen) -> Vec<u8> + Send + Sync;
 
 impl HttpServer {
-    /// An answer of no bytes is none: the connection stays open. One that says `connection: close` closes it.
+    /// An empty response sends nothing and leaves the connection open. A response with `connection:
+    /// close` closes it.
     pub async fn start(answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static) -> HttpServer {
         HttpServer::start_at("127.0.0.1:0", answer).await
     }
@@ -95,7 +97,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
     Some(Seen { method, path, headers, body })
 }
 
-/// An answer with a status, further header lines and a body.
+/// A response with a status, additional header lines and a body.
 pub fn respond(status: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
@@ -105,7 +107,7 @@ pub fn json(body: &str) -> Vec<u8> {
     respond("200 OK", "content-type: application/json\r\n", body)
 }
 
-/// An event stream, cut into chunks at odd places.
+/// An event stream, split into chunks at odd places.
 pub fn events(stream: &str) -> Vec<u8> {
     let mut out = b"HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for chunk in stream.as_bytes().chunks(7) {

@@ -1,10 +1,12 @@
-//! A stdio server that plays a script, given as one JSON argument. For tests only.
+//! A stdio server that follows a script given as one JSON argument. For tests only.
 //!
-//! `before` and `stderr` are printed first, `exit` ends it there. Then each line that is read is looked up in `answers` by
-//! its method: a list of turns, the last of which repeats; a turn is a list of lines, in which `$ID` is the request's id
-//! and `$COUNT` how often the method came. `{"long": N}` prints a message of N bytes, `{"page": N}` one with a page of N bytes
-//! of tools (after which `"more": true` says that there is another), `{"raw": …}` text without a line feed, `{"exit": N}` ends. `record` names a file that gets every line that was read; `child` one that gets the number of a
-//! child that lingers; `ignore_end` goes on after the end of input.
+//! `before` and `stderr` are printed first; `exit` ends the process there. Then each line read is
+//! looked up in `answers` by its method: a list of turns, the last of which repeats. A turn is a
+//! list of lines, in which `$ID` is the request's id and `$COUNT` is how many times the method was
+//! called. `{"long": N}` prints a message of N bytes, `{"page": N}` one with a page of N bytes of
+//! tools (`"more": true` announces a further page), `{"raw": …}` text without a line feed, and
+//! `{"exit": N}` exits. `record` names a file that receives every line read, and `child` one that
+//! receives the process id of a lingering child; `ignore_end` keeps running after the end of input.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -100,7 +102,7 @@ fn say(line: &str) {
     stdout().flush().unwrap();
 }
 
-/// The file is complete as soon as it is there.
+/// The file appears only once it is complete.
 fn write_whole(path: &str, text: &str) {
     let beside = Path::new(path).with_extension("new");
     std::fs::write(&beside, text).unwrap();

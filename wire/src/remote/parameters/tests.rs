@@ -8,7 +8,7 @@ fn read(properties: &str) -> Result<MirroredParameters, BadAnnotation> {
     MirroredParameters::of_tool(&tool(properties))
 }
 
-/// The headers of a call, one a line.
+/// The headers of a call, one per line.
 fn mirrored(properties: &str, arguments: &str) -> Result<String, Unmirrored> {
     let headers = read(properties).unwrap().headers(Some(arguments.as_bytes()))?;
     let line = |header: &ParameterHeader| {
@@ -97,7 +97,7 @@ fn an_argument_that_is_there_twice_is_in_no_header() {
     assert_eq!(twice, Err(Unmirrored::Ambiguous));
     let spelled = mirrored(REGION, r#"{"region":"a","r\u0065gion":"a"}"#);
     assert_eq!(spelled, Err(Unmirrored::Ambiguous));
-    // One that goes into no header is as it was.
+    // An argument that is not sent as a header is not checked.
     assert_eq!(mirrored(REGION, r#"{"q":1,"q":2,"region":"a"}"#).unwrap(), "mcp-param-region: a");
 }
 
@@ -161,7 +161,7 @@ fn annotations_are_only_where_properties_alone_lead_to() {
         |schema: &str| MirroredParameters::of_tool(&format!(r#"{{"inputSchema":{schema}}}"#));
     assert_eq!(defined(&format!(r#"{{"$defs":{{"p":{annotated}}}}}"#)).err(), out);
     assert_eq!(defined(annotated).err(), out);
-    // A parameter or definition may have any name, and data are no schema.
+    // A parameter or definition may have any name, and data are not schemas.
     assert!(read(r#""x-mcp-header":{"type":"number"}"#).unwrap().is_empty());
     assert!(defined(r#"{"$defs":{"x-mcp-header":{"type":"number"}}}"#).unwrap().is_empty());
     for keyword in DATA {
