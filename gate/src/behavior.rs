@@ -1,6 +1,7 @@
-//! Tier 3 of the ladder: whether a tool behaves as it declares. What is sent, and what is made of what came back.
+//! Tier 3 of the ladder: whether a tool behaves as it declares. This module chooses the calls and
+//! assesses their outcomes.
 //!
-//! Nothing is started or sent here. Sending a battery, and watching the server meanwhile, is the engine's.
+//! Nothing is started or sent here: the engine sends the battery and watches the server meanwhile.
 
 mod arguments;
 mod assessment;
@@ -12,12 +13,12 @@ pub use battery::{Battery, Claims, Expected, MAX_PROBES, NoBattery, Probe};
 
 use crate::tiers::Behavior;
 
-/// Which way behaviour is looked at.
+/// How a tool's behavior is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Leg {
-    /// The server is started in a sandbox without a network and called.
+    /// The server is started in a sandbox without network access and called.
     Sandbox,
-    /// The operator's own server is asked to refuse what it says that it refuses. No valid call is made.
+    /// The operator's own server receives only calls that it must refuse. No valid call is made.
     ReadOnly,
 }
 
@@ -33,16 +34,17 @@ impl Leg {
 /// What the operator allows for one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consent {
-    /// Nothing is tried.
+    /// Nothing is tested.
     #[default]
     Off,
-    /// Nothing is tried: the leg is for servers that the operator owns, and the operator does not say so.
+    /// Nothing is tested: the test is only for servers that the operator owns, and the operator has
+    /// not confirmed that.
     NotOwned,
     Given(Leg),
 }
 
 impl Consent {
-    /// The answer of the tier where nothing is tried.
+    /// The tier's answer if nothing is tested.
     pub fn refusal(self) -> Option<Behavior> {
         match self {
             Consent::Off => Some(Behavior::NotRun),

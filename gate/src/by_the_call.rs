@@ -1,8 +1,10 @@
-//! Shield by the call: a change of a tool's input holds the calls that it touches, not the tool.
+//! Shield by the call: a change of a tool's input holds only the calls that it affects, not the
+//! whole tool.
 //!
-//! A call goes through only if its arguments are valid under the approved, the accepted and the new definition, every
-//! member is one that the approved definition declares, and nothing that the call uses or leaves out changed its meaning.
-//! What cannot be decided is held. [`CallRules`] is made once for a change; a call costs its validation and one walk.
+//! A call proceeds only if its arguments are valid under the approved, the accepted and the new
+//! definition, the approved definition declares every member, and nothing that the call uses or
+//! omits changed its meaning. Undecidable calls are held. [`CallRules`] is built once per change; a
+//! call costs one validation and one walk over its arguments.
 
 mod applied;
 mod aspects;
@@ -47,11 +49,11 @@ use used::How;
 use validators::{Readings, Validators};
 use work::Work;
 
-/// The most parameters that a held call is explained with.
+/// The most parameters named when a held call is explained.
 const MAX_PARAMETERS: usize = 16;
-/// A validator has about so many times the bytes of its schema.
+/// A compiled validator takes about this many times the bytes of its schema.
 const COMPILED_BYTES_PER_BYTE: usize = 16;
-/// The most parameters that are left out by way of trial, to find the one that is refused.
+/// The most parameters that are omitted experimentally to find the refused one.
 const MAX_TRIED: usize = 16;
 
 /// Why a schema cannot be used to decide on calls.
@@ -79,29 +81,31 @@ pub enum Undecided {
     Schema,
 }
 
-/// What decides on a held call.
+/// Why a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallCause {
-    /// The call uses, or relies on the absence of, a parameter that changed.
+    /// The call uses a parameter that changed, or relies on the absence of one.
     Touched,
     /// The arguments have a member that the approved definition does not declare.
     Undeclared,
     /// The new definition refuses the arguments.
     Invalid,
-    /// The approved or the accepted definition refuses the arguments, so that they were not valid before the change.
+    /// The approved or the accepted definition refuses the arguments, so they were not valid before
+    /// the change either.
     InvalidBefore,
-    /// The arguments have a member twice, or a number that cannot be held exactly.
+    /// The arguments repeat a member, or contain a number that cannot be represented exactly.
     Ambiguous,
     /// The change concerns every call of the tool.
     WholeTool,
-    /// Whether the change concerns the call cannot be decided.
+    /// It cannot be decided whether the change affects the call.
     Undecided(Undecided),
     /// A call of this tool was held in this session before.
     HeldBefore,
 }
 
 impl CallCause {
-    /// The sentence that says why, for a person or a model. It has no words of the server.
+    /// The sentence that explains the cause to a person or a model. It contains nothing from the
+    /// server.
     pub fn words(self) -> String {
         match self {
             CallCause::Touched => "the call depends on a part that changed".to_owned(),
@@ -133,11 +137,12 @@ pub struct CallHold {
     pub cause: CallCause,
     /// The changes that it is held for, sorted.
     pub kinds: Vec<ChangeKind>,
-    /// The parameters of the call that they are about, sorted. Names come from the call or from a definition.
+    /// The affected parameters of the call, sorted. The names come from the call or from a
+    /// definition.
     pub parameters: Vec<String>,
 }
 
-/// What becomes of one call.
+/// The decision on one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum CallRuling {
@@ -154,38 +159,39 @@ impl CallRuling {
     }
 }
 
-/// The definitions of a tool that a call is looked at under, and what changed between them.
+/// The definitions of a tool that a call is judged under, and what changed between them.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolChange<'a> {
     pub approved: &'a Entry,
-    /// The last accepted definition, which the client is shown.
+    /// The last accepted definition, which the client sees.
     pub accepted: &'a Entry,
     pub new: &'a Entry,
     pub findings: &'a [Finding],
-    /// `shield.parameter_text = "defer"`: a parameter's new text holds nothing.
+    /// `shield.parameter_text = "defer"`: new text of a parameter holds nothing.
     pub defers_text: bool,
 }
 
-/// Decides on the calls of one tool while a change of it waits. Schemas are compiled at the first call that needs them.
+/// Decides on the calls of one tool while a change to it is waiting. Schemas are compiled at the
+/// first call that needs them.
 #[derive(Debug)]
 pub struct CallRules {
     approved: Entry,
     accepted: Entry,
     new: Entry,
-    /// The kinds of change of the input, each with the parameter that it is about.
+    /// The changes of the input, each with the parameter that it affects.
     changes: Vec<InputChange>,
     defers_text: bool,
     compiled: OnceLock<Result<Compiled, Undecided>>,
 }
 
-/// One change of the input: its kind, and the parameter of a call that it is about or within.
+/// One change of the input: its kind, and the call's parameter that it is about.
 #[derive(Debug)]
 struct InputChange {
     kind: ChangeKind,
     parameter: Option<String>,
-    /// It is about something in the parameter.
+    /// The change is inside the parameter.
     is_nested: bool,
-    /// It is about a keyword of the input as a whole.
+    /// The change is about a keyword of the input as a whole.
     is_about_root: bool,
 }
 
@@ -202,13 +208,14 @@ impl InputChange {
     }
 }
 
-/// All that is compiled of a change.
+/// Everything that is compiled for a change.
 #[derive(Debug)]
 struct Compiled {
     approved: Validators,
     accepted: Option<Validators>,
     new: Validators,
-    /// What changed since the approved definition, and since the accepted one if it is another.
+    /// What changed since the approved definition and, if the accepted one is different, since that
+    /// one.
     places: Vec<Places>,
 }
 
@@ -236,7 +243,7 @@ impl CallRules {
         }
     }
 
-    /// Decides on one call, by the bytes of its arguments. Without arguments a call has none.
+    /// Decides on one call by the raw bytes of its arguments. `None` counts as an empty object.
     pub fn judge(&self, arguments: Option<&[u8]>) -> CallRuling {
         let compiled = match self.compiled.get_or_init(|| self.compile()) {
             Ok(compiled) => compiled,
@@ -253,7 +260,7 @@ impl CallRules {
             return self.hold(CallCause::Ambiguous, Vec::new());
         };
         if !document.root().is_object() {
-            // The arguments of a call are an object, also where no definition says so.
+            // A call's arguments must be an object, even if no definition says so.
             return self.hold(CallCause::Invalid, Vec::new());
         }
         if let Some(hold) = self.touched(compiled, document.root()) {
@@ -268,8 +275,8 @@ impl CallRules {
         })
     }
 
-    /// The parameters that arguments are refused for, as far as that can be told: new required ones that are missing, or
-    /// one that is refused, or those that changed.
+    /// The parameters that caused a refusal, as far as can be determined: new required ones that
+    /// are missing, else refused ones, else those that changed.
     fn refused(&self, validators: &Validators, arguments: &Value) -> Vec<String> {
         let is_required = |change: &InputChange| {
             let kinds = [ChangeKind::AddedRequiredParam, ChangeKind::RequiredSetExpanded];
@@ -293,7 +300,7 @@ impl CallRules {
         }
     }
 
-    /// Every later call of a tool of which one was held.
+    /// Holds every later call of a tool after one call was held.
     pub fn held_before(&self) -> CallHold {
         let kinds: SortedSet<ChangeKind> = self.changes.iter().map(|change| change.kind).collect();
         let kinds = kinds.into_iter().collect();
@@ -330,7 +337,8 @@ impl CallRules {
         Some(CallHold { cause, kinds: kinds.into_iter().collect(), parameters })
     }
 
-    /// The kinds that changes of a parameter are told as: those of the comparison where branches changed.
+    /// The kinds to report for changes of a parameter. If branches changed, those of the
+    /// comparison.
     fn kinds_of(&self, aspects: Aspects, parameter: &str) -> Vec<ChangeKind> {
         let told = self.changes.iter().filter(|change| change.is_about(parameter));
         let told: Vec<ChangeKind> = told.map(|change| change.kind).collect();
@@ -357,7 +365,7 @@ impl CallRules {
         let documents = (read(&self.approved)?, read(&self.accepted)?, read(&self.new)?);
         let (approved, accepted, new) = &documents;
         let empty = Document::parse("{}").map_err(|_| Undecided::Unreadable)?;
-        // A tool without an input schema accepts anything, as an empty schema does.
+        // A tool without an input schema accepts anything, like an empty schema.
         let [approved, accepted, new] = [approved, accepted, new]
             .map(|document| document.root().get("inputSchema").unwrap_or(empty.root()));
         let work = Work::on(&[approved, accepted, new]);
@@ -383,7 +391,8 @@ impl CallRules {
         })
     }
 
-    /// About how many bytes it keeps: a validator has many times the bytes of its schema, and a pattern far more than that.
+    /// About how many bytes this takes: a validator is many times larger than its schema, and a
+    /// pattern even more so.
     fn bytes(&self) -> usize {
         let entries = [&self.approved, &self.accepted, &self.new];
         let raw: usize = entries.iter().map(|entry| entry.raw().len()).sum();
@@ -398,7 +407,7 @@ impl CallRules {
 }
 
 impl Compiled {
-    /// Whether something changed that no parameter can be blamed for.
+    /// Whether there is a change that cannot be attributed to a parameter.
     fn is_about_every_call(&self) -> bool {
         self.places.iter().any(|places| places.unattributed || !places.whole().is_none())
     }
@@ -415,7 +424,8 @@ impl Compiled {
         used.take(MAX_PARAMETERS).cloned().collect()
     }
 
-    /// The validators that refuse some arguments: if one of them is of an older definition, the change is not to blame.
+    /// A validator that refuses the arguments. Older definitions are tried first: if one refuses,
+    /// the change is not the cause.
     fn refusing(&self, arguments: &Value) -> Option<(&Validators, CallCause)> {
         let before = [Some(&self.approved), self.accepted.as_ref()].into_iter().flatten();
         let before = before.map(|validators| (validators, CallCause::InvalidBefore));
@@ -428,7 +438,7 @@ fn read(entry: &Entry) -> Result<Document<'_>, Undecided> {
     entry.document().map_err(|_| Undecided::Unreadable)
 }
 
-/// The parameter of a call that a pointer leads to or into.
+/// The parameter of a call that contains a pointer's target.
 pub(crate) fn parameter(path: &str) -> Option<String> {
     let step = path.strip_prefix("/inputSchema/properties/")?.split('/').next()?;
     Some(step.replace("~1", "/").replace("~0", "~"))

@@ -1,23 +1,25 @@
-//! Arguments of calls, made from a tool's input schema: the required parameters, and some of the others.
+//! Generates arguments from a tool's input schema: the required parameters, and some of the others.
 //!
-//! The schema is the server's, so the work is bounded whatever it says. Every choice is the caller's.
+//! The schema is the server's, so the work is bounded whatever it contains. The caller makes every
+//! random choice.
 
 use serde_json::{Map, Number, Value, json};
 use std::cell::Cell;
 
-/// How deep arguments are made.
+/// The deepest nesting of generated arguments.
 const MAX_DEPTH: usize = 8;
-/// The most values of one call.
+/// The most values in one call.
 const MAX_VALUES: usize = 2_000;
-/// The most schemas that are taken to apply to one value.
+/// The most schemas that are combined for one value.
 const MAX_TOGETHER: usize = 50;
 const MAX_ITEMS: usize = 20;
 const MAX_TEXT: usize = 1_000;
 
-/// Picks a number below the one that it is given, which is at least 1.
+/// Picks a number below its argument, which is at least 1.
 pub type Choose<'c> = dyn FnMut(usize) -> usize + 'c;
 
-/// Arguments for a schema. They are usually valid; a caller that needs that to be sure asks a validator.
+/// Generates arguments for a schema. They are usually valid; a caller that needs certainty must use
+/// a validator.
 pub fn arguments(schema: &Value, optional_percent: usize, choose: &mut Choose<'_>) -> Value {
     let maker = Maker { root: schema, optional_percent, values: Cell::new(0) };
     match maker.value(schema, choose, 0) {
@@ -29,7 +31,7 @@ pub fn arguments(schema: &Value, optional_percent: usize, choose: &mut Choose<'_
 struct Maker<'a> {
     root: &'a Value,
     optional_percent: usize,
-    /// How many values were made.
+    /// How many values were generated.
     values: Cell<usize>,
 }
 
@@ -81,7 +83,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The schemas that apply together: references and `allOf`, and one alternative of each.
+    /// The schemas that apply together: references, `allOf`, and one of each set of alternatives.
     fn together(&self, schema: &'a Value, choose: &mut Choose<'_>) -> Vec<&'a Value> {
         let mut found = Vec::new();
         let mut waiting = vec![schema];

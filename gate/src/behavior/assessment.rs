@@ -1,4 +1,5 @@
-//! What is made of a battery that was sent: every departure from the contract fails it, and what was not seen clears nothing.
+//! Assesses a battery after it was sent: any departure from the contract fails it, and unobserved
+//! behavior clears nothing.
 
 use super::Leg;
 use super::battery::{Battery, Expected, Probe};
@@ -7,13 +8,13 @@ use crate::tiers::Behavior;
 use serde_json::Value;
 use std::fmt;
 
-/// JSON-RPC's codes by which a server says that the call itself is wrong.
+/// JSON-RPC's codes by which a server reports that the call itself is wrong.
 const UNKNOWN_METHOD: i64 = -32601;
 const INVALID_PARAMETERS: i64 = -32602;
 /// The most parts of a path that are shown.
 const MAX_PARTS: usize = 8;
 
-/// What became of one call.
+/// The outcome of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The raw JSON of the result.
@@ -22,26 +23,26 @@ pub enum Outcome {
     Error { code: i64 },
     /// An answer that is too long, invalid or ambiguous.
     Unreadable,
-    /// None in time, though the server answers.
+    /// No answer in time, though the server still responds.
     Slow,
-    /// None in time, and the server answers nothing else.
+    /// No answer in time, and the server does not respond to anything else either.
     NoAnswer,
     /// The server ended.
     Ended,
 }
 
-/// What was seen of the server while it was called, beside its answers.
+/// What was seen of the server during the calls, apart from its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sighting {
-    /// Files that were written, outside of the server's own temporary folder.
+    /// Files that were written outside of the server's own temporary folder.
     pub written: Vec<String>,
-    /// Attempts to reach anything over a network.
+    /// Attempts to connect to anything over a network.
     pub sockets: Vec<String>,
-    /// Answers to requests that were not waiting.
+    /// How many answers arrived for requests that were not waiting for one.
     pub stray_answers: u64,
 }
 
-/// Something that is not as the contract says.
+/// A way in which the tool departed from its contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Departure {
     RefusesDeclared,
@@ -97,7 +98,8 @@ impl fmt::Display for Departure {
     }
 }
 
-/// A path or an address that the server chose, so that no part of it can carry a message.
+/// Neutralizes a path or an address that the server chose, so that no part of it can carry a
+/// message.
 fn plain(text: &str) -> String {
     let parts = text.split_inclusive(['/', ':']).take(MAX_PARTS);
     let shown = parts.map(|part| match part.char_indices().next_back() {
@@ -110,16 +112,16 @@ fn plain(text: &str) -> String {
     shown.collect()
 }
 
-/// Why nothing was decided.
+/// Why no assessment could be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unobserved {
-    /// No valid call had a result.
+    /// No valid call returned a result.
     NothingAccepted,
-    /// It needs a network, which the sandbox does not have.
+    /// The tool needs a network, which the sandbox does not provide.
     NeedsNetwork,
-    /// A call takes longer than it is waited for.
+    /// A call takes longer than the time limit.
     Slow,
-    /// The battery could not be made or sent, in words.
+    /// The battery could not be made or sent, with the reason.
     NotTried(String),
 }
 
@@ -138,7 +140,7 @@ impl fmt::Display for Unobserved {
     }
 }
 
-/// What a battery says of a tool.
+/// The result of a battery.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assessment {
@@ -146,13 +148,13 @@ pub enum Assessment {
     Unavailable(Unobserved),
     /// How many calls were made.
     Cleared(usize),
-    /// What was seen, each kind once, the first of them first.
+    /// The departures that were seen, one per kind, in order.
     Failed(Vec<Departure>),
 }
 
 impl Assessment {
-    /// Holds what came back against the contract. `outcomes` are those of the first calls: a server that ended or hung is
-    /// asked nothing further.
+    /// Compares the outcomes with the contract. `outcomes` may cover only the first calls, because
+    /// nothing further is sent to a server that ended or hung.
     pub fn of(battery: &Battery, outcomes: &[Outcome], sighting: &Sighting) -> Assessment {
         let mut departures: Vec<Departure> = Vec::new();
         let mut accepted = 0_usize;
@@ -203,7 +205,7 @@ impl Assessment {
         }
     }
 
-    /// What a person is told.
+    /// The sentence to show to a person.
     pub fn words(&self) -> String {
         match self {
             Assessment::Declined => {
@@ -224,14 +226,14 @@ impl Assessment {
     }
 }
 
-/// What one answer says.
+/// The interpretation of one answer.
 enum Read {
     AsDeclared {
         is_accepted: bool,
     },
     /// A valid call that the tool could not serve: neither accepted nor refused.
     OwnError,
-    /// A call whose answer was not waited for.
+    /// A call whose answer did not arrive in time.
     Unseen,
     Departs(Departure),
 }
@@ -275,10 +277,10 @@ fn read(battery: &Battery, probe: &Probe, outcome: &Outcome) -> Read {
     }
 }
 
-/// What was seen beside the answers and is not as the tool claims.
+/// Departures seen apart from the answers: behavior that contradicts the tool's claims.
 fn seen(battery: &Battery, sighting: &Sighting) -> Vec<Departure> {
     let claims = battery.claims;
-    // A tool that says that it reaches an open world may be one that reads there.
+    // A tool that declares an open world may legitimately read there.
     let stays_inside =
         claims.open_world == Some(false) || claims.only_reads && claims.open_world != Some(true);
     let written = sighting.written.first().filter(|_| claims.only_reads);

@@ -1,6 +1,7 @@
-//! The calls that are tried with one tool, made from its own definition.
+//! The test calls for one tool, made from its own definition.
 //!
-//! A validator decides which of them the definition accepts. What it cannot decide on is not tried.
+//! A validator decides which of them the definition accepts. Calls that it cannot decide on are not
+//! made.
 
 use super::{Leg, arguments};
 use crate::by_the_call::Undecided;
@@ -8,30 +9,30 @@ use crate::by_the_call::input::{Arguments, InputRule, InputRules, ResultRules, U
 use contract::surface::Entry;
 use serde_json::{Map, Value, json};
 
-/// The most calls of one battery.
+/// The most calls in one battery.
 pub const MAX_PROBES: usize = 24;
 /// The most valid calls among them.
 const MAX_VALID: usize = 4;
-/// How often arguments are made for one valid call.
+/// How many times arguments are generated to obtain one valid call.
 const ATTEMPTS: usize = 40;
-/// The most parameters that are left out, or spoiled, one by one.
+/// The most parameters that are omitted or invalidated, one at a time.
 const MAX_PARAMETERS: usize = 8;
 
-/// One call.
+/// One test call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
     pub arguments: Value,
     pub expected: Expected,
 }
 
-/// What a server does with a call that keeps its contract.
+/// How a server that keeps its contract responds to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     Accepted,
     Refused,
 }
 
-/// What a tool says of what it does.
+/// What a tool declares about its effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Claims {
     /// `readOnlyHint` is true.
@@ -46,7 +47,7 @@ impl Claims {
     }
 }
 
-/// Why a tool cannot be tried.
+/// Why a tool cannot be tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoBattery {
     #[error("its definition cannot be checked: {0}")]
@@ -59,7 +60,7 @@ pub enum NoBattery {
     NothingToRefuse,
 }
 
-/// The calls, and what their results are held against.
+/// The calls, and the claims to compare their results with.
 #[derive(Debug)]
 pub struct Battery {
     pub tool: String,
@@ -86,7 +87,7 @@ impl Battery {
     }
 }
 
-/// Valid calls, and each of the first one's parameters left out or spoiled.
+/// Valid calls, and variants of the first one with a parameter omitted or invalid.
 fn in_sandbox(schema: &Value, rules: &InputRules) -> Result<Vec<Probe>, NoBattery> {
     let mut valid: Vec<Value> = Vec::new();
     let mut made = 0_u64;
@@ -110,7 +111,7 @@ fn in_sandbox(schema: &Value, rules: &InputRules) -> Result<Vec<Probe>, NoBatter
     Ok(probes)
 }
 
-/// Calls that a server has to refuse, and that give it no usable value of any parameter.
+/// Calls that a server must refuse, and that contain no usable value for any parameter.
 fn harmless(schema: &Value, rules: &InputRules, claims: Claims) -> Result<Vec<Probe>, NoBattery> {
     let required = required(schema);
     if required.is_empty() && !claims.only_reads {
@@ -131,7 +132,7 @@ fn harmless(schema: &Value, rules: &InputRules, claims: Claims) -> Result<Vec<Pr
     }
 }
 
-/// Those of some calls that the definition refuses, each once.
+/// The calls that the definition refuses, without duplicates.
 fn refused<'r>(
     rules: &'r InputRules,
     calls: impl Iterator<Item = Value> + 'r,
@@ -147,10 +148,10 @@ fn refused<'r>(
     })
 }
 
-/// What the definition says to a call; `None` if that cannot be decided.
+/// What the definition requires for a call; `None` if that is undecidable.
 ///
-/// Members that it does not declare are left alone: servers made with the official SDKs declare that they take none and
-/// drop them.
+/// Undeclared members are ignored: servers made with the official SDKs declare that they accept
+/// none, and silently drop them.
 fn verdict(rules: &InputRules, call: &Value) -> Option<Expected> {
     let text = call.to_string();
     let arguments = Arguments::read(Some(text.as_bytes())).ok()?;
@@ -166,7 +167,8 @@ fn verdict(rules: &InputRules, call: &Value) -> Option<Expected> {
     }
 }
 
-/// A call with one parameter left out, of another type, or with a value that the schema excludes.
+/// Variants of a call with one parameter omitted, of another type, or with a value that the schema
+/// excludes.
 fn spoiled(schema: &Value, valid: &Map<String, Value>, name: &str) -> Vec<Value> {
     let mut calls = Vec::new();
     let mut left_out = valid.clone();
@@ -183,7 +185,7 @@ fn spoiled(schema: &Value, valid: &Map<String, Value>, name: &str) -> Vec<Value>
     calls
 }
 
-/// A value that no reader takes for one of the declared type, not even one that converts what it can.
+/// A value that no reader takes for the declared type, not even one that converts values.
 fn wrong(schema: &Value, name: &str) -> Option<Value> {
     let declared = property(schema, name)?;
     let is_of = |kind: &str| match declared.get("type") {
@@ -226,9 +228,9 @@ fn schema_names(schema: &Value) -> Vec<&str> {
     names
 }
 
-/// The next of a row of numbers that are the same on every run.
+/// The next of a sequence of numbers that is the same on every run.
 fn spread(state: &mut u64) -> usize {
     *state = state.wrapping_mul(25_214_903_917).wrapping_add(11);
-    // 32 bits, so that the numbers are the same where `usize` has no more.
+    // 32 bits, so that the numbers are the same on targets with a 32-bit `usize`.
     (*state >> 16) as u32 as usize
 }

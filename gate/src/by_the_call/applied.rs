@@ -1,4 +1,4 @@
-//! The schemas that apply to one place of a call on one side, and what they say of it together.
+//! The schemas that apply to one place of a call on one side, and what they say about it together.
 
 use super::Undecided;
 use super::schema::{Schema, is_reference, is_schema, parts};
@@ -8,7 +8,7 @@ use contract::schema::spells_name;
 use contract::sorted::SortedSet;
 use std::borrow::Cow;
 
-/// Keywords whose subschemas say something of a place only under a condition, or without naming it.
+/// Keywords whose subschemas apply to a place only conditionally, or without naming it.
 const CONDITIONAL: [&str; 14] = [
     "additionalItems",
     "contains",
@@ -26,19 +26,19 @@ const CONDITIONAL: [&str; 14] = [
     "unevaluatedProperties",
 ];
 
-/// What applies to one place.
+/// The schemas that apply to one place.
 #[derive(Debug, Default)]
 pub(super) struct Applied<'a> {
-    /// The schemas that a value has to satisfy, all of them, or be null.
+    /// The schemas that a value must all satisfy, unless it is null.
     pub(super) schemas: Vec<Node<'a>>,
-    /// Alternatives and conditions: whether and how they apply depends on the value.
+    /// Alternatives and conditions: whether they apply depends on the value.
     pub(super) loose: Vec<(Cow<'a, str>, Node<'a>)>,
     /// The schemas of the alternatives. They declare members too.
     pub(super) branches: Vec<Node<'a>>,
 }
 
 impl<'a> Applied<'a> {
-    /// What applies where these schemas do. The bounds of `schema` have been checked.
+    /// Collects what applies at a place. The bounds of `schema` have been checked.
     pub(super) fn of(schema: &Schema<'a>, place: &[Node<'a>]) -> Result<Applied<'a>, Undecided> {
         let mut applied = Applied::default();
         place.iter().try_for_each(|node| applied.add(schema, *node))?;
@@ -93,12 +93,12 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// All schemas that may declare members and elements of the place.
+    /// All schemas that may declare members or elements of the place.
     pub(super) fn declaring(&self) -> impl Iterator<Item = Node<'a>> {
         self.schemas.iter().chain(&self.branches).copied()
     }
 
-    /// All texts, in their order. A title that only spells the property's name says nothing.
+    /// All texts in order. A title that only spells the property's name is skipped.
     pub(super) fn texts(&self, title: Title<'_>) -> Vec<(Cow<'a, str>, Vec<u8>)> {
         self.said(|keyword, value| match keyword {
             "title" => !title.says_nothing(value),
@@ -107,7 +107,7 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// The texts that a reader may take for sentences, those in examples too.
+    /// All texts that a reader may take for sentences, including those in examples.
     pub(super) fn sentences(&self) -> SortedSet<Cow<'a, str>> {
         let mut found = SortedSet::new();
         for (keyword, value) in self.declaring().flat_map(Node::members) {
@@ -120,7 +120,7 @@ impl<'a> Applied<'a> {
         found
     }
 
-    /// All defaults. Null says the same as none, unless it stands in place of another default.
+    /// All defaults. Null is the same as no default, unless it replaces another default.
     pub(super) fn defaults(&self) -> Vec<(Cow<'a, str>, Vec<u8>)> {
         let is_default = |keyword: &str, _: Node<'a>| keyword == "default";
         let has_value = self
@@ -148,7 +148,8 @@ impl<'a> Applied<'a> {
     }
 }
 
-/// The schemas of a condition that declare members of the same value as the schema that the condition stands in.
+/// The schemas of a condition that declare members of the same value as the schema around the
+/// condition.
 fn declaring_parts<'a>(keyword: &str, value: Node<'a>) -> Vec<Node<'a>> {
     match keyword {
         "then" | "else" | "dependentSchemas" | "dependencies" => {
@@ -158,14 +159,14 @@ fn declaring_parts<'a>(keyword: &str, value: Node<'a>) -> Vec<Node<'a>> {
     }
 }
 
-/// Every string in a value.
+/// Collects every string in a value.
 fn strings<'a>(value: Node<'a>, found: &mut SortedSet<Cow<'a, str>>) {
     found.extend(value.as_str());
     value.items().for_each(|item| strings(item, found));
     value.members().for_each(|(_, member)| strings(member, found));
 }
 
-/// The members of a schema in the order of their names: the order that they are written in says nothing.
+/// The members of a schema sorted by name, because their order has no meaning.
 fn sorted_members(schema: Node<'_>) -> Vec<(Cow<'_, str>, Node<'_>)> {
     let members = schema.members();
     let mut members: Vec<_> =
@@ -174,10 +175,10 @@ fn sorted_members(schema: Node<'_>) -> Vec<(Cow<'_, str>, Node<'_>)> {
     members
 }
 
-/// What a title would be if it said nothing new.
+/// What a title must be to add nothing new.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Title<'n> {
-    /// The whole schema's: frameworks make an identifier of a class name.
+    /// The title of the whole schema: frameworks use a class name, which is an identifier.
     OfRoot,
     OfProperty(&'n str),
     Other,
@@ -199,7 +200,7 @@ fn is_identifier(text: &str) -> bool {
     text.len() <= 64 && text.as_bytes().first().is_some_and(is_first) && text.bytes().all(is_part)
 }
 
-/// Whether a branch says nothing but that the value may be null.
+/// Whether a branch only allows null.
 fn is_null(branch: Node<'_>) -> bool {
     let mut members = branch.members();
     let only = members.next().filter(|_| members.next().is_none());
@@ -218,7 +219,7 @@ fn named_type(name: &str) -> u8 {
         "array" => 8,
         "string" => 16,
         "integer" => 32,
-        // A fraction, or an integer.
+        // An integer or a fraction.
         "number" => 96,
         _ => 0,
     }
@@ -235,7 +236,7 @@ fn type_of(value: Node<'_>) -> u8 {
     }
 }
 
-/// The types of values that a place accepts, as far as `type`, `enum` and `const` say it.
+/// The types of values that a place accepts, according to `type`, `enum` and `const`.
 pub(super) fn types<'a>(schema: &Schema<'a>, place: &[Node<'a>]) -> Result<u8, Undecided> {
     place.iter().try_fold(ALL_TYPES, |types, node| Ok(types & types_of_schema(schema, *node)?))
 }

@@ -1,8 +1,8 @@
-//! What of a place of a call changed between two definitions.
+//! The ways in which a place of a call changed between two definitions.
 
 use contract::change::ChangeKind;
 
-/// A set of changes of one place.
+/// A set of changes to one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Aspects(u8);
 
@@ -10,16 +10,16 @@ impl Aspects {
     pub(super) const NONE: Aspects = Aspects(0);
     pub(super) const TEXT: Aspects = Aspects(1);
     pub(super) const DEFAULT: Aspects = Aspects(2);
-    /// A type of value that was accepted is not any more, or types are others.
+    /// A previously accepted type is no longer accepted, or the types are different ones.
     pub(super) const TYPE: Aspects = Aspects(4);
-    /// Further types of value are accepted.
+    /// Additional types are accepted.
     pub(super) const WIDER_TYPE: Aspects = Aspects(8);
     /// `format`, or one of the `content` keywords.
     pub(super) const FORMAT: Aspects = Aspects(16);
     pub(super) const GONE: Aspects = Aspects(32);
-    /// Branches or conditions that are not compared one by one are not the same.
+    /// Branches or conditions differ; these are not compared in detail.
     pub(super) const BRANCHES: Aspects = Aspects(64);
-    /// It is marked as deprecated, or is not any more.
+    /// It was marked as deprecated, or no longer is.
     pub(super) const DEPRECATED: Aspects = Aspects(128);
 
     pub(super) fn with(self, other: Aspects) -> Aspects {
@@ -42,7 +42,7 @@ impl Aspects {
         self == Aspects::NONE
     }
 
-    /// The kinds of change that they are told as.
+    /// The kinds of change that these are reported as.
     pub(super) fn kinds(self) -> impl Iterator<Item = ChangeKind> {
         const KINDS: [(Aspects, ChangeKind); 8] = [
             (Aspects::TEXT, ChangeKind::DescriptionOnly),

@@ -1,7 +1,9 @@
-//! The bounds that a schema must keep before it is compiled: how many subschemas apply to one place of a call.
+//! Checks the bounds of a schema before it is compiled: how many subschemas apply to one place of a
+//! call.
 //!
-//! A validator visits each of them. Two references in an `allOf`, 28 levels deep, are 2 KB of schema and 270 million
-//! visits; a reference that leads back to itself without a step into the call never ends.
+//! A validator visits each of them. Two references in an `allOf`, nested 28 levels deep, make 2 KB
+//! of schema and 270 million visits; a reference that leads back to itself without descending into
+//! the call never terminates.
 
 use super::Undecided;
 use super::schema::{Schema, is_reference, is_schema, parts, properties};
@@ -9,10 +11,11 @@ use contract::json::Node;
 use contract::sorted::SortedMap;
 use std::collections::HashSet;
 
-/// The most subschemas that apply to one place of a call, references and branches followed.
+/// The most subschemas that may apply to one place of a call, with references and branches
+/// followed.
 pub const MAX_APPLIED: usize = 1_000;
 
-/// Keywords whose subschemas apply one step further into the call.
+/// Keywords whose subschemas apply one level deeper in the call.
 const STEPS: [&str; 10] = [
     "additionalItems",
     "additionalProperties",
@@ -38,7 +41,7 @@ pub(super) fn check(schema: &Schema<'_>) -> Result<(), Undecided> {
         }
         let mut leading = applied(schema, &place)?;
         leading.retain(|node| leads_further(*node));
-        // Many parameters may refer to one wide definition: its members are looked at once.
+        // Many parameters may refer to one wide definition, so visit its members only once.
         if followed.insert(key(&leading)) {
             waiting.extend(steps(schema, &leading)?);
         }
@@ -46,20 +49,20 @@ pub(super) fn check(schema: &Schema<'_>) -> Result<(), Undecided> {
     Ok(())
 }
 
-/// The same for the same schemas, in whatever order.
+/// A key that is the same for the same schemas in any order.
 fn key(schemas: &[Node<'_>]) -> Vec<u32> {
     let mut key: Vec<u32> = schemas.iter().map(|node| node.index()).collect();
     key.sort_unstable();
     key
 }
 
-/// Whether a subschema says something of members or elements.
+/// Whether a subschema applies to members or elements.
 fn leads_further(schema: Node<'_>) -> bool {
     let mut keywords = schema.members().map(|(keyword, _)| keyword);
     keywords.any(|keyword| STEPS.iter().any(|step| keyword.is_text(step)))
 }
 
-/// All subschemas that apply to the place that these schemas apply to, each as often as a validator visits it.
+/// All subschemas that apply together with these schemas, each as often as a validator visits it.
 fn applied<'a>(schema: &Schema<'a>, place: &[Node<'a>]) -> Result<Vec<Node<'a>>, Undecided> {
     let mut found = Vec::new();
     let mut active = Vec::new();
@@ -82,7 +85,7 @@ fn collect<'a>(
         return Err(Undecided::TooManySubschemas);
     }
     active.push(node.index());
-    // A validator looks through the branches a second time to tell which members they have covered.
+    // A validator visits the branches a second time to find out which members they covered.
     let is_counting =
         node.get("unevaluatedProperties").is_some() || node.get("unevaluatedItems").is_some();
     for _ in 0..if is_counting { 2 } else { 1 } {
@@ -108,7 +111,7 @@ fn collect<'a>(
     Ok(())
 }
 
-/// The schemas of each place that is one step further into the call.
+/// The schemas of each place one level deeper in the call.
 fn steps<'a>(schema: &Schema<'a>, applied: &[Node<'a>]) -> Result<Vec<Vec<Node<'a>>>, Undecided> {
     let mut named: SortedMap<_, Vec<Node<'a>>> = SortedMap::new();
     let mut further = Vec::new();
@@ -135,7 +138,7 @@ fn steps<'a>(schema: &Schema<'a>, applied: &[Node<'a>]) -> Result<Vec<Vec<Node<'
         }
     }
     schema.work.spend(named.len().saturating_mul(further.len()))?;
-    // What is said of members without naming them may apply to a named one too.
+    // Schemas for unnamed members may apply to a named one too.
     let mut places: Vec<Vec<Node<'a>>> = named
         .into_values()
         .map(|mut schemas| {

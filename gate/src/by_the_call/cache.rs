@@ -1,4 +1,4 @@
-//! Keeps the rules of changes that wait, so that a list that is fetched again compiles nothing again.
+//! Caches the rules of waiting changes, so that fetching a list again does not recompile them.
 
 use super::{CallRules, ToolChange};
 use contract::hash::EntryHash;
@@ -6,19 +6,19 @@ use contract::surface::Entry;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most changes that are kept, and about the most bytes that they take when they are compiled.
+/// The most changes in the cache, and about the most bytes that they take when compiled.
 pub const MAX_CACHED_RULES: usize = 64;
 pub const MAX_CACHED_BYTES: usize = 16 * 1024 * 1024;
 
-/// All that rules depend on.
+/// Everything that the rules depend on.
 type Key = ([EntryHash; 3], bool);
 
-/// The rules of changes by the hashes of their definitions. Copies share what is in it.
+/// Rules by the hashes of their definitions. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct CallRulesCache(Arc<Mutex<HashMap<Key, Arc<CallRules>>>>);
 
 impl CallRulesCache {
-    /// The rules of a change: those that are kept, or new ones.
+    /// The rules of a change, from the cache or newly made.
     pub fn rules(&self, change: ToolChange<'_>) -> Arc<CallRules> {
         let hashes = [change.approved, change.accepted, change.new].map(Entry::entry_hash);
         let key = (hashes, change.defers_text);
@@ -29,7 +29,8 @@ impl CallRulesCache {
         }
         let rules = Arc::new(CallRules::of(change));
         if kept.len() >= MAX_CACHED_RULES {
-            // Changes that still wait are kept by the view that they are in; only the next list compiles them again.
+            // The current view holds the rules of changes that still wait, so only the next list
+            // recompiles them.
             kept.clear();
         }
         kept.insert(key, rules.clone());
@@ -38,8 +39,8 @@ impl CallRulesCache {
     }
 }
 
-/// Drops the heaviest rules while all together are too heavy. Rules grow when the first call compiles them, so they are
-/// weighed each time.
+/// Drops the largest rules until the rest fit. Rules grow when the first call compiles them, so
+/// they are measured each time.
 fn drop_heaviest(kept: &mut HashMap<Key, Arc<CallRules>>) {
     let mut weights: Vec<(usize, Key)> =
         kept.iter().map(|(key, rules)| (rules.bytes(), *key)).collect();

@@ -1,4 +1,4 @@
-//! The validator that decides wherever there is room for it: the crate `jsonschema`.
+//! The validator for builds without a size limit: the crate `jsonschema`.
 
 use super::Undecided;
 use super::schema::Dialect;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 pub(super) use jsonschema::Validator;
 
-/// How often a pattern that looks around may go back on one text. Past it the text is refused.
+/// How often a pattern with lookaround may backtrack on one text. Beyond that the text is refused.
 const MAX_BACKTRACKS: usize = 10_000;
 
 pub(super) fn build(dialect: Dialect, value: &Value, limit: usize) -> Result<Validator, Undecided> {
@@ -16,8 +16,8 @@ pub(super) fn build(dialect: Dialect, value: &Value, limit: usize) -> Result<Val
     options.build(value).map_err(|_| Undecided::Schema)
 }
 
-/// The same with patterns that look around: the linear engine has none of those, and real schemas check e-mail addresses by
-/// them. How often such a pattern goes back is bounded.
+/// Like [`build`], but with support for lookaround, which the linear engine lacks and real schemas
+/// use to check e-mail addresses. Backtracking is bounded.
 pub(super) fn build_backtracking(
     dialect: Dialect,
     value: &Value,

@@ -1,8 +1,9 @@
-//! Arguments of a call under one definition: whether its input schema accepts them, and whether they have members that it
-//! does not declare.
+//! Checks the arguments of a call against one definition: whether its input schema accepts them,
+//! and whether they have members that it does not declare.
 //!
-//! A validator decides, within the bounds that are checked before it is compiled. Where it refuses, a walk of our own finds
-//! the place and the keyword, for the words alone. Neither ever shows a value.
+//! A validator decides, within the bounds that are checked before it is compiled. If it refuses, a
+//! separate walk finds the place and the keyword, only for the message. Neither ever reveals a
+//! value.
 
 mod cache;
 mod declared;
@@ -21,16 +22,16 @@ use contract::surface::Entry;
 use declared::Declared;
 use serde_json::Value;
 
-/// What becomes of members that a definition does not declare.
+/// How to treat members that a definition does not declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UndeclaredMembers {
     #[default]
     Refuse,
-    /// Only where the schema itself says `additionalProperties: false` are they refused.
+    /// Refuse them only if the schema itself has `additionalProperties: false`.
     Allow,
 }
 
-/// Where arguments break a rule, and which one.
+/// The place where arguments break a rule, and the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// A JSON Pointer into the arguments.
@@ -44,22 +45,23 @@ impl Violation {
     }
 }
 
-/// What arguments have to keep.
+/// A rule that arguments must satisfy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRule {
-    /// Every member is one that the definition declares.
+    /// The definition declares every member.
     Declared,
-    /// A keyword of the input schema.
+    /// A keyword of the input schema accepts the value.
     Keyword(&'static str),
-    /// Arguments are an object.
+    /// Arguments must be an object.
     Object,
-    /// Every reader takes them for the same: no member twice, no number that is rounded.
+    /// Every reader interprets them the same way: no repeated member, and no number that would be
+    /// rounded.
     Exact,
-    /// The definition can be checked.
+    /// The definition must be checkable.
     Decidable(Undecided),
 }
 
-/// The arguments of one call, read once for every rule.
+/// The arguments of one call, parsed once for every rule.
 #[derive(Debug)]
 pub struct Arguments<'a> {
     document: Document<'a>,
@@ -67,7 +69,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Reads the bytes of `arguments`. Without any, a call has none.
+    /// Parses the bytes of `arguments`. `None` counts as an empty object.
     pub fn read(bytes: Option<&'a [u8]>) -> Result<Arguments<'a>, Violation> {
         let bytes = bytes.unwrap_or(b"{}");
         let inexact = || Violation::new(&Pointer::Root, InputRule::Exact);
@@ -84,7 +86,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Decides on the arguments of one tool. Compiled once for a definition.
+/// Decides on the arguments of one tool. Compiled once per definition.
 #[derive(Debug)]
 pub struct InputRules {
     tool: Entry,
@@ -134,7 +136,7 @@ impl InputRules {
         found.ok().flatten().unwrap_or_else(unexplained)
     }
 
-    /// About how many bytes it keeps.
+    /// About how many bytes this takes.
     fn bytes(&self) -> usize {
         self.tool.raw().len() * super::COMPILED_BYTES_PER_BYTE + self.validators.pattern_bytes()
     }

@@ -1,16 +1,18 @@
-//! Numbers that every reader takes for the same value: those that 64 bits or a double hold exactly.
+//! Numbers that every reader parses as the same value: those that 64 bits or a double represent
+//! exactly.
 
 use contract::decimal::Decimal;
 use serde_json::Number;
 
-/// How far from the nearest double the reader's may be. It multiplies by a power of ten, and both are rounded.
+/// How far the parsed double may be from the nearest one. The reader multiplies by a power of ten,
+/// and both are rounded.
 const NEIGHBOURS: u64 = 8;
 
-/// Whether an integer of 64 bits, or the shortest digits of a double, are exactly this number.
+/// Whether this number is exactly a 64-bit integer or the shortest digits of a double.
 ///
-/// If the shortest digits of any double are this number, then the number reads back as that double. So the doubles around
-/// the one that `serde_json` reads are looked at, and none has to be read exactly: the tables for that are a tenth of the
-/// data of the WebAssembly.
+/// If the shortest digits of any double are this number, the number parses as that double. So it is
+/// enough to test the doubles around the one that `serde_json` returns, and none has to be parsed
+/// exactly: the tables for that are a tenth of the data of the WebAssembly.
 pub(super) fn is_exact(spelling: &str) -> bool {
     if spelling.parse::<i64>().is_ok() || spelling.parse::<u64>().is_ok() {
         return true;
@@ -46,8 +48,9 @@ mod tests {
         assert!(!is_exact("0.10000000000000000000001"));
     }
 
-    /// The definition: a double is read exactly, and its shortest digits are printed. Where two numbers of as many digits are
-    /// as near (619942261041825.2 and 619942261041825.3), the standard library prints another one than JSON's writers do.
+    /// The definition: parse a double exactly and print its shortest digits. If two numbers with
+    /// the same count of digits are equally near (619942261041825.2 and 619942261041825.3), the
+    /// standard library prints a different one from JSON writers.
     fn is_exact_by_definition(spelling: &str) -> bool {
         let Ok(double) = spelling.parse::<f64>() else { return false };
         let printed = Number::from_f64(double).map(|double| Decimal::parse(&double.to_string()));

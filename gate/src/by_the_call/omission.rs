@@ -1,10 +1,10 @@
-//! Whether a parameter's text tells what happens without the parameter.
+//! Whether a parameter's text says what happens if the parameter is omitted.
 //!
-//! A call that leaves a parameter out relies on such a text. The lists are generous: a text that is counted wrongly holds a
-//! call, and one that is missed lets a call through whose meaning changed. Text that does not look like plain English
-//! counts as telling it, since no list covers every language.
+//! A call that omits a parameter relies on such a text. The lists are generous: a false positive
+//! holds a call, but a false negative lets a call through whose meaning changed. Text that does not
+//! look like plain English counts as a match, since no list covers every language.
 
-/// Parts of texts that tell of a default, or of leaving a value out. A space is the edge of a word.
+/// Fragments that mention a default or omitting a value. A space marks a word boundary.
 const PHRASES: [&str; 54] = [
     "default",
     "omit",
@@ -78,10 +78,11 @@ const OTHER_LANGUAGES: [&str; 12] = [
     " domyslnie",
 ];
 
-/// Words that are found with anything between their letters.
+/// Words that are found even with other characters between their letters.
 const SPELLED: [&str; 5] = ["default", "omitted", "unspecified", "notspecified", "notprovided"];
 
-/// Words that deny, and the beginnings of words for giving a value. Close together they speak of a value that is not given.
+/// Negations, and stems of words for providing a value. Close together, they are about a value that
+/// is not given.
 const DENYING: [&str; 16] = [
     "not", "no", "isnt", "arent", "wasnt", "werent", "dont", "doesnt", "didnt", "havent", "hasnt",
     "cant", "wont", "never", "nobody", "without",
@@ -90,10 +91,10 @@ const GIVING: [&str; 18] = [
     "giv", "set", "specif", "provid", "suppl", "pass", "present", "defin", "includ", "enter",
     "fill", "configur", "select", "choos", "chosen", "value", "assign", "argument",
 ];
-/// How many words may be from one to the other.
+/// The most words from one to the other.
 const CLOSE: usize = 4;
 
-/// Ordinary words of English descriptions that are rare in other languages.
+/// Common words of English descriptions that are rare in other languages.
 const ENGLISH: &str = "\
     all and any are be by can each end example fields file filter for format from has have how \
     if include into is it its key like limit list maximum may minimum more must name names new \
@@ -101,17 +102,18 @@ const ENGLISH: &str = "\
     return search should sort start string such supported text than that the their them then \
     these this those time to true type types up use used user using value values what when \
     where whether which who will with within you your";
-/// Shorter texts are too short to tell a language.
+/// Shorter texts are too short to detect a language.
 const ENOUGH_WORDS: usize = 5;
-/// One word of so many is an ordinary one in a text that counts as English.
+/// A text counts as English if at least one word in this many is a common one.
 const ONE_OF: usize = 8;
 
-/// Whether a text speaks of a default or of being left out.
+/// Whether a text mentions a default or being omitted.
 pub(super) fn speaks_of_omission(text: &str) -> bool {
     if !text.chars().all(is_plain) {
         return true;
     }
-    // Separators differ between texts ("not-specified", line breaks): words are compared with one space between them.
+    // Separators differ between texts ("not-specified", line breaks), so join words with single
+    // spaces.
     let mut folded = String::with_capacity(text.len() + 2);
     folded.push(' ');
     for character in text.chars() {
@@ -136,7 +138,8 @@ pub(super) fn speaks_of_omission(text: &str) -> bool {
         || !is_english(&words)
 }
 
-/// Whether a word that denies and one for giving a value are close together. A text of few words is looked at as a whole.
+/// Whether a negation and a word for providing a value are close together. A short text is examined
+/// as a whole.
 fn denies_giving(words: &[&str]) -> bool {
     let is_giving = |word: &str| GIVING.iter().any(|start| word.starts_with(start));
     words.windows(CLOSE).chain([words]).any(|near| {
@@ -146,7 +149,7 @@ fn denies_giving(words: &[&str]) -> bool {
     })
 }
 
-/// Whether a text may be English. Short ones may be.
+/// Whether a text may be English. Short texts always may.
 fn is_english(words: &[&str]) -> bool {
     let words = words.iter().filter(|word| word.bytes().any(|byte| byte.is_ascii_alphabetic()));
     let (mut count, mut ordinary) = (0, 0);
@@ -157,7 +160,8 @@ fn is_english(words: &[&str]) -> bool {
     count < ENOUGH_WORDS || ordinary * ONE_OF >= count
 }
 
-/// ASCII, and the signs of English typography. Other letters, marks on letters and invisible characters are not plain.
+/// ASCII and English typographic characters. Other letters, combining marks and invisible
+/// characters are not plain.
 fn is_plain(character: char) -> bool {
     match character {
         '\u{ad}' => false,

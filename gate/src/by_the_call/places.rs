@@ -1,7 +1,8 @@
-//! The places of a call, and what of each changed between an older definition and the new one.
+//! The places of a call, and what changed at each between an older definition and the new one.
 //!
-//! Both schemas are walked side by side along the paths of a call. What is said of one place is compared there, wherever
-//! in the schemas it is written, so that an edit of a definition reaches every parameter that refers to it.
+//! Both schemas are walked in parallel along the paths of a call. Everything that applies to a
+//! place is compared there, wherever the schemas define it, so an edit of a definition affects
+//! every parameter that refers to it.
 
 use super::applied::{ALL_TYPES, Applied, OBJECT, Title, types};
 use super::aspects::Aspects;
@@ -18,37 +19,37 @@ use std::collections::{HashMap, HashSet};
 /// The most places of a pair of schemas.
 const MAX_PLACES: usize = 10_000;
 
-/// All places of calls. The first one is the arguments as a whole.
+/// All places of a call. The first one is the arguments as a whole.
 #[derive(Debug)]
 pub(super) struct Places {
     places: Vec<CallPlace>,
-    /// What changed that belongs to no place: a definition that nothing refers to.
+    /// A change belongs to no place: it is in an unreferenced definition.
     pub(super) unattributed: bool,
 }
 
 /// One place of a call.
 #[derive(Debug, Default)]
 pub(super) struct CallPlace {
-    /// What changed of the place itself.
+    /// What changed at the place itself.
     pub(super) own: Aspects,
-    /// What changed of it and of everything in it.
+    /// What changed at the place and in everything below it.
     pub(super) within: Aspects,
-    /// The changes that a call relies on which leaves it out, and everything in it with it.
+    /// The changes that matter to a call that omits the place and everything below it.
     pub(super) left_out: Aspects,
     pub(super) members: SortedMap<Box<str>, CallMember>,
     pub(super) further: Further,
     pub(super) items: Option<usize>,
-    /// The older definition allows anything here, at every level below too.
+    /// The older definition allows anything here, at every level below.
     pub(super) is_open: bool,
 }
 
-/// A member that one of the definitions declares.
+/// A member that at least one of the definitions declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallMember {
-    /// The older definition declares it; it may be gone from the new one.
+    /// The older definition declares it. The new one may not.
     Declared(usize),
-    /// Only the new definition declares it. A call that leaves it out may mean something else if it has a default, or
-    /// a text about being left out.
+    /// Only the new definition declares it. A call that omits it may have a different meaning if it
+    /// has a default or a text about being omitted.
     Added(Aspects),
 }
 
@@ -57,9 +58,10 @@ pub(super) enum CallMember {
 pub(super) enum Further {
     #[default]
     Undeclared,
-    /// The older definition has them, and either definition says something of them.
+    /// The older definition allows them, and at least one definition has a schema for them.
     Open(usize),
-    /// The older definition allows anything, at every level below too, and the new one says nothing of it.
+    /// The older definition allows anything, at every level below, and the new one has no schema
+    /// for them.
     Anything,
 }
 
@@ -68,12 +70,12 @@ impl Places {
         self.places.get(place)
     }
 
-    /// What changed of the arguments as a whole.
+    /// What changed about the arguments as a whole.
     pub(super) fn whole(&self) -> Aspects {
         self.places.first().map_or(Aspects::BRANCHES, |root| root.own)
     }
 
-    /// Compares what two definitions say of each place. The bounds of both have been checked.
+    /// Compares two definitions place by place. The bounds of both have been checked.
     pub(super) fn between<'a>(old: &Schema<'a>, new: &Schema<'a>) -> Result<Places, Undecided> {
         let mut walk = Walk {
             old,
@@ -99,7 +101,8 @@ impl Places {
         Ok(places)
     }
 
-    /// Adds what changed below to each place. Places that lead back to an earlier one need more than one round.
+    /// Adds to each place what changed below it. Places that lead back to an earlier one need more
+    /// than one round.
     fn gather(&mut self, work: &Work) -> Result<(), Undecided> {
         for place in &mut self.places {
             place.within = place.own;
@@ -141,7 +144,7 @@ impl Places {
         }
     }
 
-    /// Takes changes of text out: they hold nothing where a parameter's text is deferred.
+    /// Removes changes of text: they hold nothing if a parameter's text is deferred.
     pub(super) fn ignore_text(&mut self) {
         for place in &mut self.places {
             let added = place.members.values_mut().filter_map(|member| match member {
@@ -156,13 +159,13 @@ impl Places {
     }
 }
 
-/// Two sides of one place, to be looked into. Without a new side the place is gone.
+/// The two sides of one place, waiting to be visited. Without a new side, the place is gone.
 struct Pair<'a> {
     place: usize,
     name: Option<Box<str>>,
     old: Vec<Node<'a>>,
     new: Option<Vec<Node<'a>>>,
-    /// The old side allows anything, at every level below too.
+    /// The old side allows anything, at every level below.
     is_open: bool,
 }
 
@@ -176,16 +179,16 @@ struct Walk<'s, 'a> {
     waiting: Vec<Pair<'a>>,
     /// The subschemas of each side that belong to a place.
     visited: (HashSet<u32>, HashSet<u32>),
-    /// Those of them that belong to a place with everything that is in them.
+    /// Those of them that belong to a place together with everything in them.
     within: (HashSet<u32>, HashSet<u32>),
     sameness: Sameness<'s, 'a>,
     spoken: Spoken<'a>,
-    /// What calls rely on that leave out what a subschema of each side is about.
+    /// For each side, the defaults and texts in a subschema that calls omitting it rely on.
     relied: (ReliedOn, ReliedOn),
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// The place where these schemas apply; one that is new is looked into later.
+    /// The place where these schemas apply. A new place is queued and visited later.
     fn place(
         &mut self,
         name: Option<&str>,
@@ -215,14 +218,14 @@ impl<'a> Walk<'_, 'a> {
         let new_schemas = new.iter().flat_map(|new| &new.schemas);
         self.visited.1.extend(new_schemas.map(|node| node.index()));
         if new.is_none() {
-            // Alternatives go with the place that they were alternatives for.
+            // Alternatives are removed together with the place that they were for.
             reach(self.old, pair.old.clone(), &mut self.within.0)?;
         }
         let own = self.compare(pair, &old, new.as_ref())?;
         let mut found = CallPlace { own, is_open: pair.is_open, ..CallPlace::default() };
         found.left_out = self.left_out(own, &old, new.as_ref());
         if own.has(Aspects::BRANCHES) {
-            // Nothing below is compared: all of it counts as changed with the place.
+            // Nothing below is compared: it all counts as changed together with the place.
             let new = new.iter().flat_map(Applied::declaring);
             found.left_out = found.left_out.with(self.left_out_anywhere(old.declaring(), new)?);
         }
@@ -238,7 +241,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// What changed of the place itself.
+    /// What changed at the place itself.
     fn compare(
         &mut self,
         pair: &Pair<'a>,
@@ -251,7 +254,7 @@ impl<'a> Walk<'_, 'a> {
             (None, 0) => Title::OfRoot,
             (None, _) => Title::Other,
         };
-        // Arguments are an object, whether a definition says so or not.
+        // Arguments are an object, even if no definition says so.
         let possible = if pair.place == 0 { OBJECT } else { ALL_TYPES };
         let old_types = types(self.old, &pair.old)? & possible;
         let new_types = types(self.new, new_place)? & possible;
@@ -268,8 +271,8 @@ impl<'a> Walk<'_, 'a> {
             .with(Aspects::BRANCHES.when(!is_same)))
     }
 
-    /// The subschemas of alternatives belong to the place that they are alternatives for: they are the same on both sides,
-    /// or all of them count as changed with the place.
+    /// Assigns the subschemas of alternatives to the place that the alternatives are for. Either
+    /// they are the same on both sides, or they all count as changed with the place.
     fn visit_all(&mut self, old: &Loose<'a>, new: &Loose<'a>) -> Result<(), Undecided> {
         for (schema, loose, within) in
             [(self.old, old, &mut self.within.0), (self.new, new, &mut self.within.1)]
@@ -281,7 +284,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// What a call relies on that leaves out a place: any default in it, any text about being left out.
+    /// What a call that omits a place relies on: any default in it, and any text about being
+    /// omitted.
     fn left_out_anywhere(
         &mut self,
         old: impl Iterator<Item = Node<'a>>,
@@ -297,11 +301,11 @@ impl<'a> Walk<'_, 'a> {
         Ok(found)
     }
 
-    /// The changes of a place that is still there which matter to a call that leaves it out.
+    /// The changes of a remaining place that matter to a call that omits it.
     fn left_out(&mut self, own: Aspects, old: &Applied<'a>, new: Option<&Applied<'a>>) -> Aspects {
         let mut is_speaking = || {
             let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
-            // The same sentences in another order: any of them may be about something else now.
+            // The same sentences in another order: any of them may refer to something else now.
             let texts = if old == new { old } else { old.symmetric_difference(new) };
             texts.into_iter().any(|text| self.spoken.has(text))
         };
@@ -316,7 +320,8 @@ impl<'a> Walk<'_, 'a> {
         new: Option<&Applied<'a>>,
         found: &mut CallPlace,
     ) -> Result<(), Undecided> {
-        // Where the older definition allows anything, what the new one says of a member is compared with nothing.
+        // If the older definition allows anything, there is nothing to compare the new one's schema
+        // of a member with.
         let anything: Vec<Node<'a>> = match pair.is_open && new.is_some() {
             true => pair.old.iter().copied().filter(is_anything).collect(),
             false => Vec::new(),
@@ -333,7 +338,7 @@ impl<'a> Walk<'_, 'a> {
                     CallMember::Declared(self.place(Some(name), old, new.cloned(), is_open)?)
                 }
                 (true, Some(new)) => {
-                    // Nothing compares it: what it says is new with it.
+                    // Nothing compares this member, so everything it says is new with it.
                     reach(self.new, new.clone(), &mut self.within.1)?;
                     let new = new.iter().copied();
                     CallMember::Added(self.left_out_anywhere(std::iter::empty(), new)?)
@@ -354,7 +359,8 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    /// What becomes of members that are not declared by name, where the older definition says this of them.
+    /// Compares the members that are not declared by name. `old` are the older definition's schemas
+    /// for them.
     fn further(
         &mut self,
         old: Vec<Node<'a>>,
@@ -391,7 +397,7 @@ fn named<'a>(schema: &Schema<'a>, applied: Option<&Applied<'a>>) -> Result<Named
     Ok(named)
 }
 
-/// The schemas that a keyword holds, of all that apply.
+/// The schemas that a keyword holds, from all schemas that apply.
 fn of_keyword<'a>(applied: Option<&Applied<'a>>, keyword: &str) -> Vec<Node<'a>> {
     let schemas = applied.into_iter().flat_map(Applied::declaring);
     schemas.filter_map(|schema| schema.get(keyword)).filter(|value| !value.is_array()).collect()
@@ -401,7 +407,8 @@ fn is_anything(node: &Node<'_>) -> bool {
     node.kind() == Kind::True || node.is_object() && node.members().next().is_none()
 }
 
-/// Adds every subschema in some schemas, references followed, to those that are known. Returns the ones that it added.
+/// Adds every subschema of some schemas, following references, to the known ones. Returns those
+/// that were added.
 pub(super) fn reach<'a>(
     schema: &Schema<'a>,
     nodes: Vec<Node<'a>>,

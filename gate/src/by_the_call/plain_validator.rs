@@ -1,16 +1,19 @@
-//! A small validator for places where the full one does not fit: WebAssembly, where it would be most of the file.
+//! A small validator for builds that the full one is too large for: WebAssembly, where it would be
+//! most of the file.
 //!
-//! INVARIANT: a schema with a keyword that it does not know to decide on is not compiled, and what cannot be decided is held.
+//! INVARIANT: a schema with a keyword that this validator cannot decide on is not compiled, and
+//! undecidable calls are held.
 
 use super::Undecided;
 use super::schema::Dialect;
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
-/// How deep schemas and arguments are followed into each other. Their bounds were checked before; this one is for the stack.
+/// The deepest recursion into schemas and arguments. Their bounds were checked before; this
+/// protects the stack.
 const MAX_DEPTH: usize = 256;
 
-/// Keywords that say nothing about what is valid.
+/// Keywords that do not affect validity.
 const SILENT: &[&str] = &[
     "$schema",
     "$comment",
@@ -28,7 +31,8 @@ const SILENT: &[&str] = &[
     "contentMediaType",
     "contentSchema",
 ];
-/// Keywords of JSON Schema that are not decided on here. Any other unknown one means nothing to any validator.
+/// Keywords of JSON Schema that this validator does not support. Any other unknown keyword means
+/// nothing to any validator.
 const UNDECIDED: &[&str] = &[
     "$id",
     "id",
@@ -57,7 +61,7 @@ const UNDECIDED: &[&str] = &[
     "multipleOf",
 ];
 
-/// A schema whose every keyword can be decided on.
+/// A schema that contains only supported keywords.
 #[derive(Debug)]
 pub(super) struct Validator {
     root: Value,
@@ -74,7 +78,7 @@ pub(super) fn build(
     Ok(validator)
 }
 
-/// There are no patterns here, with or without looking around.
+/// This validator supports no patterns, with or without lookaround.
 pub(super) fn build_backtracking(
     _dialect: Dialect,
     _schema: &Value,
@@ -88,7 +92,7 @@ impl Validator {
         self.accepts(&self.root, value, 0)
     }
 
-    /// Whether all of a schema can be decided on.
+    /// Checks that a schema contains only supported keywords.
     fn check(&self, schema: &Value, is_root: bool, depth: usize) -> Result<(), Undecided> {
         let members = match schema {
             Value::Bool(_) => return Ok(()),
@@ -127,7 +131,8 @@ impl Validator {
                     | "maxProperties",
                     said,
                 ) => said.is_u64(),
-                // The root may name itself: nothing refers to it by that name, or the reference is not resolved.
+                // The root may have an id: either nothing refers to it by that id, or the reference
+                // is not resolved.
                 ("$id", Value::String(_)) if is_root => true,
                 (keyword, _) => SILENT.contains(&keyword) || !is_known(keyword),
             };
@@ -138,11 +143,12 @@ impl Validator {
         Ok(())
     }
 
-    /// What a reference into the document leads to.
+    /// The target of a reference within the document.
     fn resolve(&self, reference: &str) -> Option<&Value> {
         let pointer = reference.strip_prefix('#')?;
         let mut steps = pointer.split('/').skip(1);
-        // Only where subschemas are that were checked; and a percent-encoded letter is read in more than one way.
+        // Only to places whose subschemas were checked. Percent-encoded letters can be read in more
+        // than one way.
         while let Some(step) = steps.next() {
             if !matches!(step, "$defs" | "definitions" | "properties") || steps.next().is_none() {
                 return None;
@@ -158,7 +164,7 @@ impl Validator {
             Value::Object(members) if depth < MAX_DEPTH => members,
             _ => return false,
         };
-        // Until draft-07 nothing counts beside a reference.
+        // Up to draft-07, keywords next to a reference are ignored.
         if let (Dialect::Draft7, Some(Value::String(reference))) =
             (self.dialect, members.get("$ref"))
         {
@@ -236,7 +242,7 @@ impl Validator {
             ("exclusiveMaximum", Value::Number(bound), Value::Number(number)) => {
                 compare(number, bound) == Some(Ordering::Less)
             }
-            // It is about another kind of value, or about none.
+            // The keyword applies to another kind of value, or to none.
             _ => true,
         }
     }
@@ -272,7 +278,7 @@ fn is_known(keyword: &str) -> bool {
         )
 }
 
-/// The types that `type` names, if it names such.
+/// The types that `type` names, if they are valid.
 fn names(said: &Value) -> Option<Vec<&str>> {
     let is_type = |name: &&str| {
         ["null", "boolean", "object", "array", "number", "integer", "string"].contains(name)
@@ -322,7 +328,8 @@ fn compare(one: &Number, other: &Number) -> Option<Ordering> {
     let whole = |number: &Number| number.as_i128();
     match (whole(one), whole(other)) {
         (Some(one), Some(other)) => Some(one.cmp(&other)),
-        // A double is compared with a whole number as a double: arguments that lose digits so were refused before.
+        // A double and an integer are compared as doubles: arguments that would lose digits this
+        // way were refused before.
         _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
     }
 }

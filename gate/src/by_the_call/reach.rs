@@ -1,4 +1,5 @@
-//! Which calls a change reaches, as far as the names of their parameters tell: for counts of calls that were made before.
+//! Which calls a change affects, as far as parameter names tell: for counting calls that were made
+//! before.
 
 use super::aspects::Aspects;
 use super::places::CallMember;
@@ -14,21 +15,22 @@ pub enum CallReach {
     Parameters(ReachedParameters),
 }
 
-/// The parameters that decide.
+/// The parameters that decide whether a call is held.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReachedParameters {
     /// Every call that uses one of these is held.
     pub used: SortedSet<String>,
-    /// Every call that leaves one of these out is held.
+    /// Every call that omits one of these is held.
     pub left_out: SortedSet<String>,
-    /// Calls that use one of these may be held: that depends on the value.
+    /// Calls that use one of these may be held, depending on the value.
     pub by_value: SortedSet<String>,
     /// Any other call may be held too.
     pub is_open: bool,
 }
 
 impl ReachedParameters {
-    /// Whether no call is held that is valid under the approved definition and has declared parameters only.
+    /// Whether no call is held that is valid under the approved definition and uses only declared
+    /// parameters.
     pub fn is_empty(&self) -> bool {
         let ReachedParameters { used, left_out, by_value, is_open } = self;
         used.is_empty() && left_out.is_empty() && by_value.is_empty() && !is_open
@@ -50,7 +52,7 @@ impl CallRules {
             let members = places.get(0).into_iter().flat_map(|root| &root.members);
             for (name, member) in members {
                 let place = match member {
-                    // No call that was made before the change could have it.
+                    // No earlier call could have used it.
                     CallMember::Added(aspects) if !aspects.is_none() => return CallReach::Every,
                     CallMember::Added(_) => continue,
                     CallMember::Declared(place) => place,
@@ -70,7 +72,7 @@ impl CallRules {
         for change in &self.changes {
             let is_nested = change.is_nested;
             match (change.kind, &change.parameter) {
-                // No call that was made before the change could have it.
+                // No earlier call could have used it.
                 (ChangeKind::AddedRequiredParam, Some(_)) if !is_nested => return CallReach::Every,
                 (ChangeKind::RequiredSetExpanded, Some(name)) if !is_nested => {
                     reached.left_out.insert(name.clone());
@@ -79,7 +81,7 @@ impl CallRules {
                 (_, Some(name)) => {
                     reached.by_value.insert(name.clone());
                 }
-                // Arguments are an object, whether a definition says so or not.
+                // Arguments are an object, even if no definition says so.
                 (ChangeKind::TypeChanged, None) if change.is_about_root => {}
                 (_, None) => reached.is_open = true,
             }

@@ -1,5 +1,5 @@
-//! What a call relies on that leaves something out: a default, or a text about being left out, anywhere in the subschema
-//! that is about it.
+//! What a call that omits something relies on: a default, or a text about being omitted, anywhere
+//! in the subschema about it.
 
 use super::Undecided;
 use super::applied::Applied;
@@ -10,7 +10,7 @@ use contract::json::Node;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Which texts speak of being left out: one text may belong to thousands of places.
+/// Caches which texts mention being omitted: one text may belong to thousands of places.
 #[derive(Debug, Default)]
 pub(super) struct Spoken<'a>(HashMap<Cow<'a, str>, bool>);
 
@@ -20,8 +20,8 @@ impl<'a> Spoken<'a> {
     }
 }
 
-/// The defaults and texts in each subschema of one schema, references followed. All are found at once when the first one
-/// is asked for: thousands of parameters may refer to one wide definition.
+/// The defaults and texts in each subschema of one schema, following references. All are collected
+/// at the first query, because thousands of parameters may refer to one wide definition.
 #[derive(Debug, Default)]
 pub(super) struct ReliedOn(Option<HashMap<u32, Aspects>>);
 
@@ -69,7 +69,8 @@ fn all<'a>(
             }
         }
     }
-    // What is in a subschema is in everything that it stands in and that refers to it.
+    // What a subschema contains is also contained in every schema around it and every schema that
+    // refers to it.
     while let Some((index, aspects)) = waiting.pop() {
         schema.work.spend(1)?;
         let known = found.entry(index).or_default();

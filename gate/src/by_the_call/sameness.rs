@@ -1,4 +1,4 @@
-//! Whether two schemas say the same, references followed on both sides.
+//! Whether two schemas are equivalent, following references on both sides.
 
 use super::Undecided;
 use super::schema::{Schema, is_reference};
@@ -8,14 +8,14 @@ use contract::sorted::SortedMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Compares subschemas of two documents. Pairs that were compared, or are being compared, count as the same: if they are
-/// not, the comparison that met them first says so.
+/// Compares subschemas of two documents. Pairs that were compared, or are being compared, count as
+/// equivalent: if they are not, the comparison that reached them first reports it.
 #[derive(Debug)]
 pub(super) struct Sameness<'s, 'a> {
     old: &'s Schema<'a>,
     new: &'s Schema<'a>,
     same: HashSet<(u32, u32)>,
-    /// The pairs that the comparison at hand assumes to be the same.
+    /// The pairs that the current comparison assumes to be equivalent.
     assumed: Vec<(u32, u32)>,
 }
 
@@ -33,7 +33,7 @@ impl<'s, 'a> Sameness<'s, 'a> {
         if old.len() != new.len() {
             return Ok(false);
         }
-        // What a comparison assumes that fails must not be believed by the next one.
+        // A failed comparison may have made wrong assumptions, so the next one must not reuse them.
         self.assumed.clear();
         for ((old_keyword, old), (new_keyword, new)) in old.iter().zip(new) {
             let position = Position::of_keyword(old_keyword);
@@ -116,7 +116,7 @@ impl<'s, 'a> Sameness<'s, 'a> {
                     let (old, new) = (self.old.resolve(old)?, self.new.resolve(new)?);
                     self.of_values(old, new, Position::Schema)?
                 }
-                // What refers to a definition is compared with it.
+                // Definitions are compared when a reference to them is compared.
                 (true, "$defs" | "definitions") => true,
                 (true, keyword) => self.of_values(old, new, Position::of_keyword(keyword))?,
                 (false, _) if old.is_array() => self.of_canonical(old, new, Position::Set)?,

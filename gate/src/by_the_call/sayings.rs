@@ -1,4 +1,5 @@
-//! What a schema says where no path of a call leads: in a definition that nothing refers to, or in a condition.
+//! Compares what schemas say where no path of a call leads: in an unreferenced definition, or in a
+//! condition.
 
 use super::Undecided;
 use super::schema::{Schema, properties};
@@ -8,30 +9,31 @@ use contract::sorted::SortedMap;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// A definition and the subschemas of it that belong to a place.
+/// A schema, and its subschemas that belong to a place.
 type Seen<'s, 'a> = (&'s Schema<'a>, &'s HashSet<u32>);
 
-/// Whether two definitions differ in what they say apart from all places: then something changed that no parameter can be
-/// blamed for.
+/// Whether two definitions differ outside of all places. Such a change cannot be attributed to a
+/// parameter.
 pub(super) fn differ(old: Seen<'_, '_>, new: Seen<'_, '_>) -> Result<bool, Undecided> {
     let (old_definitions, new_definitions) = (definitions(old.0), definitions(new.0));
     let mut ignored = (Vec::new(), Vec::new());
     for (name, before) in &old_definitions {
         match new_definitions.get(name) {
-            // A parameter that came or went leaves a definition behind that others still have, or had, in the same words.
+            // Ignore an unchanged definition: adding or removing a parameter that refers to it only
+            // changes whether it belongs to a place.
             Some(after) if is_same((old.0, *before), (new.0, *after))? => {
                 ignored.0.push(*before);
                 ignored.1.push(*after);
             }
             Some(_) => {}
-            // What nothing referred to said nothing of a call.
+            // An unreferenced definition had no effect on calls.
             None => ignored.0.push(*before),
         }
     }
     Ok(apart(old, &ignored.0) != apart(new, &ignored.1))
 }
 
-/// The definitions of a schema, by their names.
+/// The definitions of a schema, by name.
 fn definitions<'a>(schema: &Schema<'a>) -> SortedMap<Cow<'a, str>, Node<'a>> {
     let containers = ["$defs", "definitions"].into_iter().filter_map(|name| schema.root.get(name));
     let members = containers.flat_map(Node::members);
@@ -50,7 +52,8 @@ fn is_same(
     Ok(canonical(old, Position::Schema) == canonical(new, Position::Schema))
 }
 
-/// What subschemas that belong to no place say, each with how often: texts, defaults, types, formats, properties.
+/// What subschemas outside of all places say, with counts: texts, defaults, types, formats,
+/// properties.
 fn apart(
     (schema, visited): Seen<'_, '_>,
     ignored: &[Node<'_>],
@@ -72,7 +75,8 @@ fn apart(
         for (name, value) in node.members() {
             let keyword = name.as_str().unwrap_or_default();
             let position = match keyword.as_ref() {
-                // The alternative "or null" belongs to the parameter that it is written in, whose types are compared.
+                // The alternative "or null" belongs to the parameter that contains it, whose types
+                // are compared.
                 "type" if value.is_text("null") => continue,
                 "title" | "description" | "examples" | "$comment" | "default" | "format"
                 | "contentEncoding" | "contentMediaType" | "deprecated" => Position::Plain,

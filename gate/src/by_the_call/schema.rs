@@ -1,8 +1,9 @@
-//! One input schema: what is in it, where its references lead, and whether it is within the bounds.
+//! One input schema: its subschemas, the targets of its references, and whether it is within the
+//! bounds.
 //!
-//! References are followed inside the document and never fetched. A schema whose references cannot be followed by
-//! JSON Pointer alone (a nested `$id`, an anchor, a dynamic reference) is undecided. A recursive reference of draft
-//! 2019-09 without an anchor leads to the root.
+//! References are resolved inside the document and never fetched. A schema whose references cannot
+//! be resolved by JSON Pointer alone (a nested `$id`, an anchor, a dynamic reference) is undecided.
+//! A recursive reference of draft 2019-09 without an anchor refers to the root.
 
 use super::Undecided;
 use super::numbers::is_exact;
@@ -15,15 +16,15 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-/// A schema over this many bytes is not compiled.
+/// A larger schema is not compiled.
 pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
-/// The most subschemas of one schema: each of them is compiled.
+/// The most subschemas of one schema, each of which is compiled.
 pub const MAX_SUBSCHEMAS: usize = 2_000;
-/// The most regular expressions of one schema, and the most bytes of all of them.
+/// The most regular expressions of one schema, and their total size in bytes.
 pub const MAX_PATTERNS: usize = 32;
 pub const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
-/// How a schema is to be read.
+/// The rules by which a schema is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Draft7,
@@ -35,7 +36,7 @@ impl Dialect {
     const BOTH: &[Dialect] = &[Dialect::Draft2020, Dialect::Draft7];
 }
 
-/// An input schema that was looked through.
+/// An input schema that has been examined.
 #[derive(Debug)]
 pub(super) struct Schema<'a> {
     pub(super) root: Node<'a>,
@@ -43,13 +44,14 @@ pub(super) struct Schema<'a> {
     schemas: HashSet<u32>,
     patterns: usize,
     pattern_bytes: usize,
-    /// What is left of the work that the change may take.
+    /// The work still allowed for the change.
     pub(super) work: Work,
-    /// The members of large objects that references lead through: finding each one by one would cost their square.
+    /// The members of large objects that references lead through. Searching for each one would take
+    /// quadratic time.
     members: RefCell<HashMap<u32, HashMap<Cow<'a, str>, Node<'a>>>>,
 }
 
-/// From so many slots on, an object's members are looked up by their names.
+/// Objects with at least this many slots are indexed by member name.
 const LARGE: u32 = 64;
 
 impl<'a> Schema<'a> {
@@ -75,7 +77,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The dialects that the schema has to be read in: both if it names none.
+    /// The dialects that the schema must be read in: both if it names none.
     pub(super) fn dialects(&self) -> Result<&'static [Dialect], Undecided> {
         let Some(declared) = self.root.get("$schema") else { return Ok(Dialect::BOTH) };
         let uri = declared.as_str().unwrap_or_default();
@@ -104,7 +106,7 @@ impl<'a> Schema<'a> {
         for (name, value) in node.members() {
             let keyword = name.as_str().unwrap_or_default();
             match keyword.as_ref() {
-                // Without an anchor, which is refused below, it leads to the root.
+                // Without an anchor, which is refused below, it refers to the root.
                 "$recursiveRef" if self.is_2019() && value.is_text("#") => {}
                 "$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor"
                 | "$recursiveAnchor" | "$vocabulary" => return Err(Undecided::Reference),
@@ -123,7 +125,7 @@ impl<'a> Schema<'a> {
         Ok(())
     }
 
-    /// How many regular expressions the schema has.
+    /// The number of regular expressions in the schema.
     pub(super) fn patterns(&self) -> usize {
         self.patterns
     }
@@ -137,7 +139,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The schema that a reference leads to.
+    /// The target of a reference.
     pub(super) fn resolve(&self, reference: Node<'a>) -> Result<Node<'a>, Undecided> {
         let text = reference.as_str().ok_or(Undecided::Reference)?;
         let fragment = text.strip_prefix('#').ok_or(Undecided::Reference)?;
@@ -176,7 +178,7 @@ impl<'a> Schema<'a> {
         members.get(name).copied()
     }
 
-    /// Every subschema, the root first.
+    /// Every subschema, starting with the root.
     pub(super) fn all(&self) -> Vec<Node<'a>> {
         let mut found = Vec::new();
         let mut waiting = vec![self.root];
@@ -199,7 +201,7 @@ pub(super) fn is_reference(keyword: &str) -> bool {
 pub(super) fn parts<'a>(keyword: &str, value: Node<'a>) -> Vec<Node<'a>> {
     match Position::of_keyword(keyword) {
         Position::SchemaMap => value.members().map(|(_, schema)| schema).collect(),
-        // In `dependencies`, lists of names are no schemas.
+        // In `dependencies`, lists of names are not schemas.
         Position::SetMap => {
             value.members().map(|(_, schema)| schema).filter(|schema| is_schema(*schema)).collect()
         }
@@ -228,7 +230,8 @@ fn has_inexact_number(node: Node<'_>) -> bool {
     }
 }
 
-/// Names that the JSON reader of the validator takes for marks of its own: it reads the object as another value.
+/// The prefix of names that the validator's JSON reader treats as internal markers, reading the
+/// object as another value.
 const RESERVED_NAMES: &str = "$serde_json::private::";
 
 fn has_reserved_name(node: Node<'_>) -> bool {
@@ -239,10 +242,11 @@ fn has_reserved_name(node: Node<'_>) -> bool {
         })
 }
 
-/// The value that every reader takes a text for; `None` where readers may differ: a number in it is rounded, or a name stands
-/// for something else.
+/// The value that every reader parses from a text. Returns `None` if readers may differ: a number
+/// would be rounded, or a member name is reserved.
 ///
-/// It is made from what was read already. Reading the text once more takes as long as all else of a check.
+/// It is built from the parsed document, because parsing the text again would take as long as the
+/// rest of the check.
 pub(super) fn exact_value(node: Node<'_>) -> Option<Value> {
     Some(match node.kind() {
         Kind::Null => Value::Null,

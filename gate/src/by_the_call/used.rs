@@ -1,4 +1,4 @@
-//! What a call uses and leaves out, looked up in the places of a comparison.
+//! Looks up what a call uses and omits in the places of a comparison.
 
 use super::aspects::Aspects;
 use super::places::{CallMember, CallPlace, Further, Places};
@@ -7,26 +7,26 @@ use contract::json::{Kind, Node};
 /// What holds a call: a parameter, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Touched<'a> {
-    /// The parameter that it is about: the first step of the path.
+    /// The parameter: the first step of the path.
     pub(super) parameter: std::borrow::Cow<'a, str>,
     pub(super) how: How,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// The call uses it, and it changed, or something above or below it.
+    /// The call uses it, and it changed, or something above or below it did.
     Used(Aspects),
-    /// The call leaves it out and relies on what that means, which changed.
+    /// The call omits it and relies on what that means, which changed.
     LeftOut(Aspects),
-    /// Only the new definition has it.
+    /// Only the new definition declares it.
     Added,
-    /// Only the new definition has it, and says what a call means that leaves it out.
+    /// Only the new definition declares it, and it changes the meaning of calls that omit it.
     AddedLeftOut,
-    /// The approved definition does not have it.
+    /// The approved definition does not declare it.
     Undeclared,
 }
 
-/// Everything that holds a call with these arguments; nothing if none of it changed.
+/// Everything that holds a call with these arguments; empty if nothing it uses or omits changed.
 pub(super) fn touched<'a>(places: &'a Places, arguments: Node<'a>) -> Vec<Touched<'a>> {
     let mut found = Vec::new();
     let Some(root) = places.get(0) else { return found };
@@ -39,7 +39,7 @@ pub(super) fn touched<'a>(places: &'a Places, arguments: Node<'a>) -> Vec<Touche
         };
         found.extend(how.map(|how| Touched { parameter, how }));
     }
-    // Parameters whose absence means something else are few: most calls look none of them up.
+    // Few parameters matter when absent, so most calls look none of them up.
     for (name, member) in &root.members {
         let (aspects, how): (_, fn(Aspects) -> How) = match member {
             CallMember::Added(aspects) => (*aspects, |_| How::AddedLeftOut),
@@ -56,7 +56,7 @@ pub(super) fn touched<'a>(places: &'a Places, arguments: Node<'a>) -> Vec<Touche
     found
 }
 
-/// Whether a used place, or anything in it, changed, and whether the value has members that are not declared.
+/// Whether a used place or anything in it changed, or the value has undeclared members.
 fn used(places: &Places, at: usize, value: Node<'_>) -> Option<How> {
     let Some(place) = places.get(at) else { return Some(How::Used(Aspects::BRANCHES)) };
     match place.within.is_none() {
@@ -87,7 +87,7 @@ fn is_undeclared_in(places: &Places, at: usize, value: Node<'_>) -> Option<How> 
         Kind::Array => value.items().find_map(|item| match place.items {
             Some(next) => is_undeclared_in(places, next, item),
             None if place.is_open => None,
-            // Nothing says what the elements are, so no member of theirs is declared.
+            // No schema describes the elements, so none of their members is declared.
             None => has_members(item).then_some(How::Undeclared),
         }),
         Kind::Null | Kind::False | Kind::True | Kind::Number | Kind::String => None,

@@ -1,5 +1,5 @@
-//! Validators of one definition. Nothing is fetched, `format` is never asserted, and patterns run on the linear engine, or
-//! with a bound on going back where arguments alone are checked.
+//! Validators of one definition. Nothing is fetched, `format` is never asserted, and patterns run
+//! on the linear engine, or with bounded backtracking where only arguments are checked.
 
 use super::Undecided;
 #[cfg(feature = "jsonschema")]
@@ -14,29 +14,31 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// The most bytes of a compiled pattern, and of the cache that it is run with.
+/// The maximum size of a compiled pattern, and of the cache used to run it.
 const PATTERN_BYTES: usize = 64 * 1024;
-/// The most bytes of all compiled patterns of a schema: with many patterns each one has to be smaller.
+/// The maximum size of all compiled patterns of a schema: if there are many, each one must be
+/// smaller.
 const ALL_PATTERNS_BYTES: usize = 512 * 1024;
-/// What a compiled pattern counts as where rules are kept: groups and caches come on top of its own bytes.
+/// The size that a cached pattern is counted as: groups and caches add to its own bytes.
 const KEPT_PATTERN_BYTES: usize = 256 * 1024;
 
-/// What accepts the arguments of one definition: one validator for each dialect that it may be read in.
+/// Validates the arguments of one definition, with one validator for each dialect that it may be
+/// read in.
 #[derive(Debug)]
 pub(super) struct Validators {
     dialects: Vec<Validator>,
     patterns: usize,
-    /// The parameters with a pattern that the linear engine cannot run. The validators do not look at that pattern, so
-    /// that they decide on calls without those parameters only.
+    /// The parameters with a pattern that the linear engine cannot run. The validators skip that
+    /// pattern, so they can only decide on calls without those parameters.
     pub(super) undecidable: SortedSet<String>,
 }
 
-/// In which dialects a schema that names none has to be one.
+/// In which dialects a schema without `$schema` must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Readings {
-    /// In each: a server may read it in any of them.
+    /// In every dialect, because a server may use any of them.
     Every,
-    /// In one at least: a tuple of draft-07 is no schema of 2020-12.
+    /// In at least one: a draft-07 tuple is not a valid 2020-12 schema.
     Any,
 }
 
@@ -76,10 +78,10 @@ impl Validators {
         self.dialects.len() * self.patterns * KEPT_PATTERN_BYTES
     }
 
-    /// The arguments that are accepted as soon as they are left out: at most `most` are tried.
+    /// The arguments whose removal makes the rest valid. At most `most` are tried.
     ///
-    /// The validator is never asked for its errors. It makes all errors of alternatives before it returns the first one:
-    /// millions of them, for a call and a schema of a few kilobytes.
+    /// The validator is never asked for its errors: it computes all errors of alternatives before
+    /// it returns the first one, which are millions for a call and a schema of a few kilobytes.
     pub(super) fn refused(&self, arguments: &Value, most: usize) -> Vec<String> {
         let Value::Object(members) = arguments else { return Vec::new() };
         let mut names: Vec<&String> = members.keys().collect();
@@ -121,7 +123,8 @@ fn all(
     }
 }
 
-/// Whether one keyword on its own accepts a value. A keyword that cannot be compiled on its own refuses nothing.
+/// Whether a single keyword accepts a value. A keyword that cannot be compiled alone refuses
+/// nothing.
 pub(super) fn accepts_keyword(keyword: &str, said: Node<'_>, value: &Value) -> bool {
     let Ok(said) = serde_json::from_str::<Value>(said.raw()) else { return true };
     let alone = Value::Object([(keyword.to_owned(), said)].into_iter().collect());
@@ -130,7 +133,7 @@ pub(super) fn accepts_keyword(keyword: &str, said: Node<'_>, value: &Value) -> b
     alone.map_or(true, |alone| alone.is_valid(value))
 }
 
-/// The subschemas with a `pattern` that cannot be compiled on its own.
+/// The subschemas with a `pattern` that cannot be compiled.
 fn refused_patterns(schema: &Schema<'_>, limit: usize) -> Result<HashSet<u32>, Undecided> {
     let mut known: HashMap<Cow<'_, str>, bool> = HashMap::new();
     let mut refused = HashSet::new();
@@ -149,8 +152,9 @@ fn refused_patterns(schema: &Schema<'_>, limit: usize) -> Result<HashSet<u32>, U
 
 /// The parameters that lead to one of some subschemas.
 ///
-/// Only the properties of the root are looked into one by one. A subschema that anything else leads to, such as a
-/// condition, may decide on a call without the parameter: then no call can be decided on.
+/// Only the properties of the root are examined individually. If anything else leads to such a
+/// subschema, for example a condition, it may affect calls without the parameter, so no call can be
+/// decided on.
 fn parameters_with<'a>(
     schema: &Schema<'a>,
     wanted: &HashSet<u32>,
@@ -179,7 +183,7 @@ fn parameters_with<'a>(
     Ok(parameters)
 }
 
-/// Takes the patterns out of some subschemas.
+/// Removes the patterns from some subschemas.
 fn drop_patterns(node: Node<'_>, value: &mut Value, refused: &HashSet<u32>) {
     if refused.contains(&node.index())
         && let Some(members) = value.as_object_mut()

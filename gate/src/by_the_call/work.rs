@@ -1,28 +1,30 @@
-//! The work that deciding on the calls of one change may take, counted: all steps share it, and a schema that asks for
-//! more is undecided, which holds the tool.
+//! Counts the work for deciding on the calls of one change. All steps share it, and a schema that
+//! needs more is undecided, which holds the tool.
 
 use super::Undecided;
 use contract::json::{Kind, Node};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The work that every change gets, and what it gets for each value of its schemas, and for the bytes of them that cost a
-/// unit. A unit is about what it takes to look at one member of a schema. Real changes take less than a quarter of it.
+/// The base work for every change, and the allowance for each value of its schemas and for each
+/// unit of their bytes. A unit is about the work of visiting one member of a schema. Real changes
+/// take less than a quarter of it.
 const UNITS: u64 = 20_000;
 const UNITS_PER_VALUE: u64 = 4;
 const UNITS_PER_BYTES: u64 = 2;
-/// The work that checking arguments against one schema gets on top. Its bounds are counted once for a definition, and a
-/// definition that is not decided on cannot be called at all: real schemas of nested messages take some hundred thousand units.
+/// Additional work for checking arguments against one schema. Its bounds are checked once per
+/// definition, and a tool whose definition is undecided cannot be called at all: real schemas of
+/// nested messages take some hundred thousand units.
 const INPUT_UNITS: u64 = 1_000_000;
-/// So many bytes of text cost a unit.
+/// This many bytes of text cost one unit.
 const BYTES_PER_UNIT: u64 = 16;
 
-/// The work that is left. Copies share it.
+/// The work that is left. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Work(Rc<Cell<u64>>);
 
 impl Work {
-    /// The work that these schemas may take together.
+    /// The work allowed for these schemas together.
     pub(super) fn on(schemas: &[Node<'_>]) -> Work {
         let of = |schema: &Node<'_>| {
             let bytes = schema.raw().len() as u64 / BYTES_PER_UNIT;
@@ -31,7 +33,7 @@ impl Work {
         Work(Rc::new(Cell::new(UNITS + schemas.iter().map(of).sum::<u64>())))
     }
 
-    /// The work that compiling one schema for the arguments of calls may take.
+    /// The work allowed for compiling one schema to check arguments.
     pub(super) fn on_input(schema: Node<'_>) -> Work {
         let Work(left) = Work::on(&[schema]);
         left.set(left.get().saturating_add(INPUT_UNITS));
@@ -44,7 +46,8 @@ impl Work {
         left.map(|_| ()).ok_or(Undecided::TooMuchWork)
     }
 
-    /// Spends what it takes to look at the members of a subschema and to compare its texts, without its subschemas.
+    /// Spends the cost of visiting the members of a subschema and comparing its texts, excluding
+    /// nested subschemas.
     pub(super) fn spend_on(&self, schema: Node<'_>) -> Result<(), Undecided> {
         let cost = |(name, value): (Node<'_>, Node<'_>)| {
             let is_text =
@@ -54,7 +57,7 @@ impl Work {
         self.spend(1 + schema.members().map(cost).sum::<usize>())
     }
 
-    /// Spends what it takes to work through all of a value.
+    /// Spends the cost of traversing a whole value.
     pub(super) fn spend_on_all(&self, value: Node<'_>) -> Result<(), Undecided> {
         self.spend(value.size() as usize + bytes(value))
     }

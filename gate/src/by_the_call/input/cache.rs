@@ -1,4 +1,5 @@
-//! Keeps the compiled rules of tools by the hashes of their definitions, for all servers of a process together.
+//! Caches the compiled rules of tools by the hashes of their definitions, shared by all servers of
+//! a process.
 
 use super::InputRules;
 use crate::by_the_call::Undecided;
@@ -8,12 +9,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The most definitions that are kept compiled, and about the most bytes that they take: enough for 10,000 tools of usual
-/// size. With fewer, callers that use all of them in turn would have each of them compiled again and again.
+/// The most compiled definitions in the cache, and about the most bytes that they take: enough for
+/// 10,000 tools of usual size. A smaller cache would recompile constantly for callers that use all
+/// of them in turn.
 pub const MAX_CACHED_INPUTS: usize = 12_288;
 pub const MAX_CACHED_INPUT_BYTES: usize = 256 * 1024 * 1024;
 
-/// What was found of a definition.
+/// The result of compiling a definition.
 pub type CompiledInput = Result<Arc<InputRules>, Undecided>;
 
 #[derive(Debug)]
@@ -23,7 +25,7 @@ struct Kept {
     last_used: AtomicU64,
 }
 
-/// Compiled rules. Copies share what is in it.
+/// Compiled rules. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct InputRulesCache(Arc<Shared>);
 
@@ -36,12 +38,12 @@ struct Shared {
 #[derive(Debug, Default)]
 struct KeptRules {
     by_definition: HashMap<EntryHash, Kept>,
-    /// What all of them take. Kept, so that a further definition does not look through all of them.
+    /// The total size, maintained so that adding a definition does not have to sum up all of them.
     bytes: usize,
 }
 
 impl InputRulesCache {
-    /// The rules of a tool: those that are kept, or new ones.
+    /// The rules of a tool, from the cache or newly compiled.
     pub fn rules(&self, tool: &Entry) -> CompiledInput {
         let Shared { rules, uses } = &*self.0;
         let now = uses.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +54,7 @@ impl InputRulesCache {
             return found.compiled.clone();
         }
         drop(kept);
-        // Two callers may compile one definition at a time: both results are the same.
+        // Two callers may compile the same definition concurrently. The results are equal.
         let compiled = InputRules::compile(tool).map(Arc::new);
         let bytes = compiled.as_ref().map_or(tool.raw().len(), |rules| rules.bytes());
         let new = Kept { compiled: compiled.clone(), bytes, last_used: AtomicU64::new(now) };
@@ -60,7 +62,7 @@ impl InputRulesCache {
         compiled
     }
 
-    /// How many definitions are kept, and about how many bytes they take.
+    /// How many definitions are cached, and about how many bytes they take.
     pub fn size(&self) -> (usize, usize) {
         let rules = self.0.rules.read().unwrap_or_else(PoisonError::into_inner);
         (rules.by_definition.len(), rules.bytes)
@@ -78,8 +80,8 @@ impl KeptRules {
         }
     }
 
-    /// Drops the rules that were not used for the longest time. A tenth more than necessary goes, so that not every further
-    /// definition looks through all of them.
+    /// Drops the least recently used rules. It removes a tenth more than necessary, so that not
+    /// every further definition has to scan the cache.
     fn drop_unused(&mut self) {
         let all = self.by_definition.iter();
         let mut oldest: Vec<(u64, EntryHash)> =

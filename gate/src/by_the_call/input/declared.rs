@@ -1,6 +1,7 @@
-//! The members that an input schema declares at each place of a call, united over references and combinators.
+//! The members that an input schema declares at each place of a call, over references and
+//! combinators.
 //!
-//! Where it declares none by name, or says something of further members, every member is one that it has.
+//! If it declares none by name, or allows additional members, every member counts as declared.
 
 use super::{InputRule, Violation};
 use crate::by_the_call::Undecided;
@@ -14,16 +15,16 @@ use std::collections::HashMap;
 /// The most places of one schema.
 const MAX_PLACES: usize = 10_000;
 
-/// All places of calls. The first one is the arguments as a whole.
+/// All places of a call. The first one is the arguments as a whole.
 #[derive(Debug)]
 pub(super) struct Declared(Vec<DeclaredPlace>);
 
 #[derive(Debug, Default)]
 struct DeclaredPlace {
     members: HashMap<Box<str>, usize>,
-    /// Members that are not named are declared too.
+    /// Unnamed members are declared too.
     is_open: bool,
-    /// What applies to those.
+    /// The place of those members.
     further: Option<usize>,
     items: Option<usize>,
 }
@@ -77,7 +78,7 @@ struct Walk<'s, 'a> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// The place where these schemas apply; one that is new is looked into later.
+    /// The place where these schemas apply. A new place is queued and visited later.
     fn place(&mut self, nodes: Vec<Node<'a>>) -> Result<usize, Undecided> {
         let mut key: Vec<u32> = nodes.iter().map(|node| node.index()).collect();
         key.sort_unstable();
@@ -99,7 +100,7 @@ impl<'a> Walk<'_, 'a> {
         let mut named: SortedMap<Box<str>, Vec<Node<'a>>> = SortedMap::new();
         let (mut further, mut items) = (Vec::new(), Vec::new());
         let mut is_open = false;
-        // A condition declares what it asks about.
+        // A condition declares the members that it tests.
         let conditions = applied.loose.iter().filter(|(keyword, _)| keyword == "if");
         let conditions = conditions.map(|(_, condition)| *condition);
         for node in applied.declaring().chain(conditions) {
@@ -125,7 +126,7 @@ impl<'a> Walk<'_, 'a> {
         let mut found =
             DeclaredPlace { is_open: is_open || named.is_empty(), ..DeclaredPlace::default() };
         for (name, mut schemas) in named {
-            // What is said of members by a pattern may apply to a named one too.
+            // Schemas for members by pattern may apply to a named one too.
             schemas.extend(&further);
             found.members.insert(name, self.place(schemas)?);
         }

@@ -1,7 +1,8 @@
-//! Finds the place and the keyword that arguments were refused for. It decides nothing: the validator has refused them.
+//! Finds the place and the keyword that arguments were refused for. It decides nothing: the
+//! validator has already refused them.
 //!
-//! The validator is not asked for its errors, because it makes all errors of alternatives before it returns the first one. A
-//! single keyword is tried by a validator that has nothing else.
+//! The validator is not asked for its errors, because it computes all errors of alternatives before
+//! it returns the first one. Instead, single keywords are tried in a validator of their own.
 
 use super::{InputRule, Violation};
 use crate::by_the_call::schema::{Schema, is_reference};
@@ -11,10 +12,12 @@ use contract::pointer::Pointer;
 use serde_json::Value;
 use std::cell::RefCell;
 
-/// The most subschemas that are looked at. A refusal whose reason is not found by then names the arguments as a whole.
+/// The most subschemas that are visited. If no reason is found by then, the arguments as a whole
+/// are named.
 const MAX_STEPS: usize = 1_000;
 
-/// Keywords that look at one value without a subschema. `type` comes first: what follows from it would mislead.
+/// Keywords that test a single value without a subschema. `type` comes first, because consequences
+/// of it would mislead.
 const KEYWORDS: [&str; 17] = [
     "type",
     "const",
@@ -35,7 +38,7 @@ const KEYWORDS: [&str; 17] = [
     "dependentRequired",
 ];
 
-/// Keywords that are named where nothing else explains a refusal.
+/// Keywords that are named if nothing else explains a refusal.
 const UNEXPLAINED: [&str; 13] = [
     "oneOf",
     "not",
@@ -52,7 +55,7 @@ const UNEXPLAINED: [&str; 13] = [
     "$ref",
 ];
 
-/// The first violation that is found; `None` where the reason is beyond this walk.
+/// The first violation found. Returns `None` if this walk cannot find the reason.
 pub(super) fn violation(schema: &Schema<'_>, arguments: &Value) -> Option<Violation> {
     let walk = Walk { schema, steps: RefCell::new(0), suspect: RefCell::new(None) };
     let found = walk.look(schema.root, arguments, &Pointer::Root);
@@ -74,7 +77,7 @@ impl Found {
 struct Walk<'s, 'a> {
     schema: &'s Schema<'a>,
     steps: RefCell<usize>,
-    /// The deepest place with a keyword that is not tried.
+    /// The deepest place with a keyword that was not tried.
     suspect: RefCell<Option<Found>>,
 }
 
@@ -106,7 +109,7 @@ impl<'a> Walk<'_, 'a> {
             })
     }
 
-    /// A missing member is named as the place where it should be.
+    /// A missing member is reported at the place where it should be.
     fn missing(&self, node: Node<'a>, value: &Value, path: &Pointer<'_>) -> Option<Found> {
         let members = value.as_object()?;
         let mut required = node.get("required")?.items().filter_map(Node::as_str);
@@ -166,8 +169,8 @@ impl<'a> Walk<'_, 'a> {
         None
     }
 
-    /// Nothing where an alternative may accept the value. The one alternative that fits as far as this place is named by
-    /// what it refuses further in.
+    /// Returns `None` if an alternative may accept the value. If exactly one alternative fits down
+    /// to this place, reports what that one refuses further inside.
     fn alternatives(
         &self,
         keyword: &'static str,
