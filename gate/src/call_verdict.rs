@@ -1,4 +1,5 @@
-//! What a posture does with one call, given what was judged: for commands that answer "what if".
+//! What a posture does with a given call, after the surface was judged: for commands that answer
+//! "what if".
 
 use crate::by_the_call::{CallHold, CallRulesCache, CallRuling};
 use crate::judge::{Judgement, SurfaceJudgement, call_rules};
@@ -11,7 +12,7 @@ use contract::schema::Additions;
 use contract::sorted::SortedSet;
 use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 
-/// Everything that calls are looked at under.
+/// Everything that calls are judged by.
 #[derive(Debug)]
 pub struct CallCase<'a> {
     pub book: &'a PinBook,
@@ -21,15 +22,15 @@ pub struct CallCase<'a> {
     pub cache: &'a CallRulesCache,
 }
 
-/// What becomes of one call on its own.
+/// The decision on a single call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallVerdict {
     pub verdict: Verdict,
-    /// The changes that hold it, sorted; none for a call that goes through.
+    /// The changes that hold it, sorted; empty for a call that proceeds.
     pub kinds: Vec<ChangeKind>,
-    /// The parameters that they are about, sorted.
+    /// The affected parameters, sorted.
     pub parameters: Vec<String>,
-    /// Why, in words of ours; only where the call itself decides.
+    /// The reason in our own words, if the call itself decides.
     pub why: Option<String>,
 }
 
@@ -47,7 +48,7 @@ impl CallCase<'_> {
         self.book.get(&id).is_some() || self.surface.entry(&id).is_some()
     }
 
-    /// What the posture does with a call of a tool, as if it were the first one of a session.
+    /// The posture's decision on a call of a tool, as if it were the first one of a session.
     pub fn judge(&self, tool: &str, arguments: Option<&[u8]>) -> CallVerdict {
         if self.settings.posture == Posture::Monitor {
             return CallVerdict::proceed();
@@ -65,7 +66,7 @@ impl CallCase<'_> {
             return CallVerdict { verdict: judged.verdict, ..whole(judged) };
         }
         match (&judged.before, &judged.after) {
-            // A new tool that waits has no approved definition to go on with.
+            // A new tool that is waiting has no approved definition to continue with.
             (None, Some(_)) if judged.is_deferred => {
                 CallVerdict { verdict: Verdict::Hold, ..whole(judged) }
             }
@@ -88,7 +89,7 @@ impl CallCase<'_> {
         }
     }
 
-    /// A call that uses what only the waiting definition has is held.
+    /// Holds a call that uses something only the waiting definition has.
     fn beyond_accepted(
         &self,
         judged: &Judgement,
@@ -113,7 +114,7 @@ impl CallCase<'_> {
     }
 }
 
-/// All that is said of a tool that is held as a whole.
+/// The verdict for a tool that is held as a whole.
 fn whole(judged: &Judgement) -> CallVerdict {
     let weighs = |class: ChangeClass| class.is_safety_relevant();
     let deciding = judged.findings.iter().filter(|finding| weighs(finding.class));

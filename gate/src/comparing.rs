@@ -1,5 +1,5 @@
-//! What is found between the pins of an entry and what a server says of it. No posture has a say in this: the findings of
-//! one comparison serve for all of them, and for as long as neither side changes.
+//! Finds the changes between an entry's pins and what a server reports now. Postures play no part
+//! here: the findings of one comparison serve all of them, for as long as neither side changes.
 
 use crate::first_use::FirstUse;
 use crate::pins::{Basis, EntryPins, Pin, PinBook};
@@ -10,21 +10,22 @@ use contract::sorted::{SortedMap, SortedSet};
 use contract::surface::{Entry, EntryId, EntryType, Surface};
 use std::sync::Arc;
 
-/// The most findings of a surface. Of each entry after that only the one that weighs most is told, and the entry is held.
+/// The most findings of a surface. Each entry after that keeps only its most serious finding, and
+/// is held.
 const MAX_FINDINGS: usize = 20_000;
 
-/// The comparisons of an earlier judgement, by entry. Copies share what is in it.
+/// The comparisons of an earlier judgement, by entry. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Compared {
-    /// The server's own tools, which its texts may speak of: what was found depends on them.
+    /// The server's own tools, which its texts may mention. The findings depend on them.
     tools: ToolNames,
     by_entry: Arc<SortedMap<EntryId, Arc<Comparison>>>,
-    /// Entries that are as they were approved, were scanned as a whole, and have no marker.
+    /// Entries that match their approved version, were scanned completely, and have no marker.
     unmarked: Arc<SortedMap<EntryId, Entry>>,
 }
 
 impl Compared {
-    /// Takes over what was scanned when a server was first seen.
+    /// Takes over the scans from the first use of a server.
     pub fn note(&mut self, seen: &FirstUse) {
         let unmarked = seen.pins.iter().map(|entry| (entry.id().clone(), entry.clone()));
         *self = Compared {
@@ -34,13 +35,13 @@ impl Compared {
         };
     }
 
-    /// Forgets the scans of entries that are as they were approved. They serve while one list is judged: keeping them for
-    /// longer would cost more memory than it saves time.
+    /// Drops the scans of entries that match their approved version. They are useful only while one
+    /// list is judged: keeping them longer would cost more memory than it saves time.
     pub(crate) fn forget_scans(&mut self) {
         self.unmarked = Arc::default();
     }
 
-    /// What of it counts for a surface with these tools.
+    /// The comparisons that are valid for a surface with these tools.
     fn with(&self, tools: ToolNames) -> Compared {
         match self.tools == tools {
             true => self.clone(),
@@ -49,22 +50,22 @@ impl Compared {
     }
 }
 
-/// One comparison: all that it depends on, and what it found.
+/// One comparison: everything it depends on, and its findings.
 #[derive(Debug)]
 struct Comparison {
     sides: Sides,
     findings: Vec<Finding>,
 }
 
-/// All that the findings of an entry depend on.
+/// Everything that the findings of an entry depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sides {
     approved: Option<Entry>,
     accepted: Option<Entry>,
     observed: Option<Entry>,
-    /// The observed definition equals one that was approved at some time, by a person or not.
+    /// Set if the observed definition was approved at any time. `true` if a person approved it.
     is_approved: Option<bool>,
-    /// A person approved what the observed entry is compared with.
+    /// Whether a person approved the entry that the observed one is compared with.
     is_approved_by_person: bool,
     is_seen_by_person: bool,
 }
@@ -75,14 +76,14 @@ pub(crate) struct Comparer {
     known: Compared,
     found: SortedMap<EntryId, Arc<Comparison>>,
     unmarked: SortedMap<EntryId, Entry>,
-    /// How many findings there are so far.
+    /// The number of findings so far.
     count: usize,
     budget: Budget,
     scanner: Scanner,
 }
 
 impl Comparer {
-    /// Begins to compare a surface with the pins in a book, of which the comparisons in `known` were made before.
+    /// Starts comparing a surface with the pins in a book. `known` holds earlier comparisons.
     pub(crate) fn knowing(known: &Compared, book: &PinBook, surface: &Surface) -> Comparer {
         Comparer {
             known: known.with(own_tools(book, surface)),
@@ -98,7 +99,7 @@ impl Comparer {
         &self.known.tools
     }
 
-    /// What was compared, for the next time.
+    /// The comparisons, to be reused next time.
     pub(crate) fn into_compared(self) -> Compared {
         Compared {
             tools: self.known.tools,
@@ -107,7 +108,7 @@ impl Comparer {
         }
     }
 
-    /// The findings of an entry, sorted; none where nothing changed and nothing in it is suspicious.
+    /// The findings of an entry, sorted; empty if nothing changed and nothing in it is suspicious.
     pub(crate) fn findings(
         &mut self,
         id: &EntryId,
@@ -130,7 +131,8 @@ impl Comparer {
         if !findings.is_empty() && self.count + findings.len() > MAX_FINDINGS {
             findings = strongest_of_many(findings);
         }
-        // An entry that is as it was approved costs one scan: remembering that would cost more than it saves.
+        // Comparing an entry that matches its approved version costs one scan, and caching that
+        // would cost more than it saves.
         if sides.is_approved.is_none() || !findings.is_empty() {
             self.keep(id, Arc::new(Comparison { sides, findings: findings.clone() }));
         }
@@ -142,7 +144,7 @@ impl Comparer {
         self.found.insert(id.clone(), comparison);
     }
 
-    /// Markers hold a contract that never changed, too, until a person has approved exactly that.
+    /// Markers hold even an unchanged contract, until a person has approved exactly that contract.
     fn markers(&mut self, sides: &Sides, pins: Option<&EntryPins>, entry: &Entry) -> Vec<Marker> {
         if sides.is_seen_by_person || !speaks(entry.entry_type()) {
             return Vec::new();
@@ -152,8 +154,8 @@ impl Comparer {
             self.unmarked.insert(entry.id().clone(), entry.clone());
             return Vec::new();
         }
-        // INVARIANT: benign steps never add up: what is new is measured against what was approved, not against the last
-        // step.
+        // INVARIANT: benign steps never add up: new text is measured against the approved version,
+        // not against the last step.
         let baseline = same(pins, Some(entry)).map(|pin| &pin.entry).or(sides.approved.as_ref());
         let known = baseline.filter(|_| sides.is_approved_by_person);
         let found = markers(entry, known, &self.known.tools, &mut self.scanner);
@@ -186,7 +188,7 @@ impl Sides {
         }
     }
 
-    /// What changed, if the entry is not as it was approved.
+    /// The changes, if the entry does not match an approved version.
     fn changes(&self, budget: &mut Budget) -> Vec<Finding> {
         match self.is_approved {
             Some(_) => Vec::new(),
@@ -194,7 +196,8 @@ impl Sides {
         }
     }
 
-    /// The findings against the approved pin, and those against the accepted one that it does not have.
+    /// The findings against the approved pin, plus those against the accepted one that the former
+    /// lacks.
     fn against_both(&self, budget: &mut Budget) -> Vec<Finding> {
         let mut diff = |pinned: Option<&Entry>| {
             let diff = diff_entry_within(pinned, self.observed.as_ref(), budget);
@@ -203,7 +206,7 @@ impl Sides {
         let mut findings = diff(self.approved.as_ref());
         let hash = |entry: &Option<Entry>| entry.as_ref().map(Entry::entry_hash);
         if self.accepted.is_some() && hash(&self.approved) != hash(&self.accepted) {
-            // Two findings of one kind at one place may weigh differently by what they mean.
+            // Two findings of one kind at one place may differ in meaning, and therefore in weight.
             let key = |found: &Finding| (found.kind, found.path.clone(), found.meaning);
             let known: SortedSet<_> = findings.iter().map(key).collect();
             let further = diff(self.accepted.as_ref()).into_iter();
@@ -213,7 +216,7 @@ impl Sides {
     }
 }
 
-/// The markers of an entry, but for those in strings that a person approved.
+/// The markers of an entry, except those in strings that a person approved.
 fn markers(
     entry: &Entry,
     known: Option<&Entry>,
@@ -227,20 +230,20 @@ fn markers(
     }
 }
 
-/// Whether an entry that was not reviewed has a marker. `tools` are the server's own.
+/// Whether an entry that was not reviewed has a marker. `tools` are the server's own tools.
 pub(crate) fn has_marker(entry: &Entry, tools: &ToolNames, scanner: &mut Scanner) -> bool {
     speaks(entry.entry_type()) && !markers(entry, None, tools, scanner).is_empty()
 }
 
-/// The tools that a server lists, and those that are pinned: a text does not become an order because one of the server's
-/// tools is missing from a view.
+/// The names of the tools that a server lists and of the pinned ones: a text must not count as an
+/// instruction just because one of the server's tools is missing from a view.
 fn own_tools(book: &PinBook, surface: &Surface) -> ToolNames {
     let listed = surface.entries().map(Entry::id);
     let ids = listed.chain(book.iter().map(|(id, _)| id));
     ToolNames::new(ids.filter(|id| markers::is_named(id.entry_type)).map(|id| id.key.as_str()))
 }
 
-/// The finding that weighs most, and, where it alone might not hold, that there were more.
+/// The most serious finding and, if it alone might not hold, a finding that there were more.
 fn strongest_of_many(findings: Vec<Finding>) -> Vec<Finding> {
     let strongest = findings.into_iter().max_by_key(|finding| finding.class);
     let is_marker = |finding: &Finding| finding.class == ChangeClass::Marker;
@@ -251,7 +254,7 @@ fn strongest_of_many(findings: Vec<Finding>) -> Vec<Finding> {
     more.into_iter().chain(strongest).collect()
 }
 
-/// The approved pin that says the same as the observed entry.
+/// The approved pin that equals the observed entry.
 fn same<'p>(pins: Option<&'p EntryPins>, observed: Option<&Entry>) -> Option<&'p Pin> {
     pins.zip(observed).and_then(|(pins, entry)| pins.approved_with(entry.entry_hash()))
 }
@@ -261,7 +264,7 @@ fn marker_finding(marker: &Marker) -> Finding {
     Finding::new(ChangeKind::MarkerFound, marker.pointer.clone(), None, Some(&words))
 }
 
-/// Whether a model or a host reads the entry's text. A launch command is read only by Holdpoint.
+/// Whether a model or a host reads the entry's text. Only Holdpoint reads a launch command.
 fn speaks(entry_type: EntryType) -> bool {
     match entry_type {
         EntryType::Tool
@@ -386,7 +389,7 @@ mod tests {
         let (old, new) = (list("string"), list("integer"));
         let book = book(&old);
         let mut comparer = Comparer::knowing(&Compared::default(), &book, &new);
-        // The rest of a budget that other entries have used.
+        // A nearly exhausted budget, as other entries would leave it.
         comparer.budget = Budget::of(1_000);
         let kinds = |comparer: &mut Comparer, entry: &Entry| -> Vec<ChangeKind> {
             let found = comparer.findings(entry.id(), book.get(entry.id()), Some(entry));

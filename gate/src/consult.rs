@@ -1,8 +1,9 @@
-//! Tier 2 of the ladder, as far as it is pure: the question to a model, and the strict reader of its answer.
+//! The pure part of tier 2 of the ladder: the question to a model, and the strict parser of its
+//! answer.
 //!
-//! The model is asked for an opinion on words of a server, which are hostile until shown otherwise. They go into the
-//! question as one JSON string between delimiters that the server cannot guess. Whatever the model answers can at most make
-//! a hold firmer; its rationale is untrusted text for persons.
+//! The model is asked for an opinion on a server's text, which is treated as hostile. The text goes
+//! into the question as one JSON string between delimiters that the server cannot guess. The
+//! model's answer can at most make a hold firmer; its rationale is untrusted text for people.
 
 mod answer;
 mod question;
@@ -15,14 +16,14 @@ pub use question::{Delimiter, MAX_PROMPT_CHARACTERS, Question};
 use crate::network::vocabulary::vocabulary;
 
 vocabulary! {
-    /// Which chat API a model speaks.
+    /// The chat API that a model is served by.
     ChatApi {
         OpenAi = "openai",
         Anthropic = "anthropic",
     }
 }
 
-/// Whether a benign opinion may turn a hold into a proceed. It may not.
+/// Whether a benign opinion may turn a hold into a proceed. It must not.
 pub const BENIGN_DOWNGRADE: bool = false;
 
 #[cfg(test)]

@@ -1,55 +1,57 @@
-//! The counters that a gate keeps, and what each is called where counts are stored.
+//! The counters that a gate keeps, and the names they are stored under.
 //!
-//! Names of tools and parameters are counted by a fingerprint, never in the clear: who reads the counters of a home
-//! learns how often something was called, and what it was only where the name is known already.
+//! Tool and parameter names are stored as fingerprints, never in clear. A reader of a home's
+//! counters learns how often something was called, but what it was only if the name is already
+//! known.
 
 use crate::posture::Posture;
 use contract::hash::sha256_hex;
 use std::fmt;
 
-/// The bucket of added latency that has no end: all from 2^29 microseconds on, nine minutes, is in it.
+/// The last bucket of added latency, which is unbounded: everything from 2^29 microseconds (nine
+/// minutes) on.
 pub const MAX_ADDED_BUCKET: u8 = 30;
 
-/// Something that is counted by day and server.
+/// A quantity that is counted per day and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Counter {
-    /// Calls that were decided: of tools and prompts, and reads of resources.
+    /// Calls that were decided: uses of tools and prompts, and reads of resources.
     Calls,
-    /// Requests that are no calls: lists, refused ones too, pings and the rest.
+    /// Requests that are not calls: lists (including refused ones), pings and the rest.
     Requests,
     /// Calls that were held.
     Held,
-    /// Calls that were denied, by anything but a hold.
+    /// Calls that were denied for any reason other than a hold.
     Denied,
-    /// Calls that failed by the upstream's or Holdpoint's own fault.
+    /// Calls that failed because of the upstream or Holdpoint itself.
     Failed,
-    /// Changes that began to be held, each once however many calls it held.
+    /// Changes that started to be held, each counted once however many calls it held.
     HoldsBegun,
     /// Changes that were accepted as benign and pinned automatically.
     Repinned,
-    /// Changes that were noted and held nothing.
+    /// Changes that were noted without holding anything.
     Notes,
-    /// Lists that the gate asked for itself.
+    /// Lists that the gate requested itself.
     Relists,
     /// Calls that this posture would have held.
     WouldHold(Posture),
-    /// Calls whose contract had changed, by the highest tier that was asked.
+    /// Calls whose contract had changed, by the highest tier that was consulted.
     Tier(u8),
-    /// Calls whose own share of the time was less than 2^k microseconds, each in the smallest bucket that it fits; the last
-    /// has no end.
+    /// Calls to which Holdpoint added less than 2^k microseconds, each in the smallest bucket that
+    /// fits. The last bucket is unbounded.
     Added(u8),
     /// Calls of one tool.
     ToolCalled(Fingerprint),
-    /// Calls of one tool that had one parameter.
+    /// Calls of one tool that passed one parameter.
     ParameterUsed(Fingerprint),
 }
 
-/// Eight bytes that stand for a name.
+/// Eight bytes derived from a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// The first 16 digits of the hash over the names, a zero byte between them.
+    /// The first 16 hex digits of the hash over the names, separated by zero bytes.
     fn of(names: &[&str]) -> Fingerprint {
         let hash = sha256_hex(names.join("\0").as_bytes());
         Fingerprint(u64::from_str_radix(hash.get(..16).unwrap_or_default(), 16).unwrap_or_default())
@@ -81,19 +83,19 @@ pub fn tool_called(tool: &str) -> Counter {
     Counter::ToolCalled(Fingerprint::of(&[tool]))
 }
 
-/// The counter of those calls of a tool that had a parameter.
+/// The counter of a tool's calls that passed a parameter.
 pub fn parameter_used(tool: &str, parameter: &str) -> Counter {
     Counter::ParameterUsed(Fingerprint::of(&[tool, parameter]))
 }
 
-/// The counter of calls that took so long because of Holdpoint.
+/// The counter of calls to which Holdpoint added this much latency.
 pub fn added_bucket(microseconds: u64) -> Counter {
     let bits = u64::BITS - microseconds.leading_zeros();
     Counter::Added(u8::try_from(bits).unwrap_or(MAX_ADDED_BUCKET).min(MAX_ADDED_BUCKET))
 }
 
 impl Counter {
-    /// What the counter is called where it is stored.
+    /// The name that the counter is stored under.
     pub fn name(&self) -> String {
         match self {
             Counter::WouldHold(posture) => format!("would-hold.{posture}"),
@@ -113,7 +115,7 @@ impl Counter {
         }
     }
 
-    /// The counter that is called so. One that a newer Holdpoint keeps is not known here.
+    /// Parses a stored name. Returns `None` for a counter of a newer Holdpoint version.
     pub fn parse(name: &str) -> Option<Counter> {
         let Some((family, member)) = name.split_once('.') else { return Counter::plain(name) };
         match family {
@@ -142,7 +144,7 @@ impl Counter {
     }
 }
 
-/// A number as it is printed, and in no other way: a counter has one name.
+/// Parses a number in its canonical spelling only, so that each counter has one name.
 fn number(text: &str) -> Option<u8> {
     let number: u8 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

@@ -1,4 +1,4 @@
-//! What is known of changes as JSON documents: those that commands print with `--json` and that the gateway's admin API
+//! Changes as JSON documents: what commands print with `--json` and the gateway's admin API
 //! returns.
 
 use crate::behavior::{Assessment, Departure, Leg};
@@ -27,24 +27,24 @@ pub struct VerdictDocument<'a> {
     detail: Option<String>,
     posture: Posture,
     entries: Vec<EntryDocument<'a>>,
-    /// `diff --call`: what the posture would do with each call.
+    /// `diff --call`: the posture's decision on each call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<CallDocument>>,
-    /// `check --behavioral`: what was seen of all tools that were tried.
+    /// `check --behavioral`: the combined result of all tested tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behavioral: Option<Behavior>,
-    /// `check --behavioral`: what was seen of each.
+    /// `check --behavioral`: the result of each tested tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Vec<ObservedTool>>,
 }
 
-/// What was seen of a tool that was tried.
+/// The test result of one tool.
 #[derive(Debug, Serialize)]
 pub struct ObservedTool {
     pub tool: String,
     pub outcome: Behavior,
     pub leg: &'static str,
-    /// What is not as the contract says, by stable codes.
+    /// The departures from the contract, as stable codes.
     pub departures: Vec<&'static str>,
     pub detail: String,
 }
@@ -75,7 +75,7 @@ pub struct EntryDocument<'a> {
     #[serde(flatten)]
     surfaced: SurfacedVerdict,
     deferred: bool,
-    /// Calls are decided one by one: shield holds those that the change touches.
+    /// Calls are decided one by one: shield holds those that the change affects.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_the_call: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct EntryDocument<'a> {
     detail: Option<Cow<'a, str>>,
 }
 
-/// What would become of one call. Its arguments are not repeated.
+/// The decision on one call. Its arguments are not repeated.
 #[derive(Debug, Serialize)]
 pub struct CallDocument {
     pub tool: String,
@@ -141,7 +141,8 @@ impl<'a> VerdictDocument<'a> {
         }
     }
 
-    /// Whatever was found, a quarantined server is held, and that is the first thing to know of it.
+    /// Marks the server as quarantined, which holds it regardless of the findings and is reported
+    /// first.
     pub fn quarantined(&mut self) {
         self.reason = Some(Reason::ServerQuarantined);
         let provenance = Provenance::structural(Verdict::Hold, !self.entries.is_empty());

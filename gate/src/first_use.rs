@@ -1,4 +1,4 @@
-//! What is pinned of a server that is seen for the first time without a person being asked.
+//! What is pinned when a server is seen for the first time and no person is asked.
 
 use crate::comparing::has_marker;
 use crate::pins::{Basis, Pin, PinBook};
@@ -6,18 +6,18 @@ use crate::time::Timestamp;
 use contract::markers::{Scanner, ToolNames};
 use contract::surface::{Entry, EntryId, Surface};
 
-/// What is trusted at first sight, and what is not.
+/// What is trusted on first use, and what is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstUse {
     pub pins: Vec<Entry>,
-    /// Entries with wording or characters that are made to steer a model: those a person must have seen.
+    /// Entries with wording or characters designed to steer a model. A person must review them.
     pub left_out: Vec<EntryId>,
-    /// The server's own tools, which its texts may speak of.
+    /// The server's own tools, which its texts may mention.
     pub(crate) tools: ToolNames,
 }
 
 impl FirstUse {
-    /// Pins what is trusted.
+    /// Pins the trusted entries.
     pub fn pin_in(self, book: &mut PinBook, at: Timestamp, by: &str) {
         for entry in self.pins {
             book.push(Pin { entry, basis: Basis::FirstUse, at, by: by.to_owned() });
@@ -25,7 +25,7 @@ impl FirstUse {
     }
 }
 
-/// At first sight everything is taken as it is, but for entries with a marker.
+/// On first use, everything except entries with a marker is trusted.
 pub fn first_use(surface: &Surface) -> FirstUse {
     let tools = ToolNames::of(surface);
     let mut scanner = Scanner::default();

@@ -1,4 +1,4 @@
-//! The one place where a contract is judged: pins on one side, what the server says now on the other.
+//! The only place where a contract is judged: its pins against what the server reports now.
 
 use crate::by_the_call::{CallRules, CallRulesCache, ToolChange};
 use crate::comparing::{Compared, Comparer};
@@ -18,44 +18,47 @@ use contract::sorted::SortedSet;
 use contract::surface::{Entry, EntryId, EntryType, Surface};
 use std::sync::Arc;
 
-/// More automatic pins of a server in a day than this are held, so that a person looks.
+/// The most automatic pins of a server per day. Further changes are held, so that a person reviews
+/// them.
 pub const MAX_AUTO_PINS_A_DAY: usize = 20;
 
-/// What becomes of one entry.
+/// The judgement of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     pub id: EntryId,
     pub verdict: Verdict,
     pub reason: Option<Reason>,
-    /// The client goes on seeing the approved definition, and the new one waits.
+    /// The client continues to see the approved definition while the new one waits.
     pub is_deferred: bool,
-    /// Each call of the tool is decided on its own, by what it uses. The verdict is HOLD: some calls are held.
+    /// Each call of the tool is decided separately, by what it uses. The verdict is HOLD, because
+    /// some calls are held.
     pub is_by_the_call: bool,
-    /// The change is inert: the entry is to be pinned automatically, on the basis `auto`.
+    /// The change is inert: the entry is to be pinned automatically with the basis `auto`.
     pub is_accepted: bool,
-    /// The approved pin's entry, where there is one.
+    /// The entry of the approved pin, if there is one.
     pub before: Option<Entry>,
     pub after: Option<Entry>,
     pub findings: Vec<Finding>,
-    /// Why new text is not inert, in words; only where that is what defers it.
+    /// Why new text is not inert, set only if that is the reason for deferring it.
     pub not_inert: Option<String>,
     pub renamed_to: Option<String>,
-    /// What is wrong with the baseline or the list, in words.
+    /// A description of what is wrong with the baseline or the list.
     pub detail: Option<String>,
-    /// What the tiers above the comparison said, where they were asked.
+    /// The results of the tiers above the comparison, if they were consulted.
     pub climbed: Option<Climbed>,
-    /// What a directory recorded of the same change. It goes with the verdict and never moves it.
+    /// What a directory recorded about the same change. It is shown with the verdict and never
+    /// changes it.
     pub advisory: Option<DriftAdvisory>,
 }
 
-/// What becomes of a server's whole surface.
+/// The judgement of a server's whole surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SurfaceJudgement {
     pub posture: Posture,
     pub verdict: Verdict,
-    /// Entries with something to say, in the order of their ids; unchanged ones are not among them.
+    /// The entries to report, sorted by id. Unchanged entries are omitted.
     pub entries: Vec<Judgement>,
-    /// Every list that could not be read, in words.
+    /// A description of every list that could not be read.
     pub unreadable: Vec<String>,
 }
 
@@ -64,7 +67,8 @@ impl SurfaceJudgement {
         !self.unreadable.is_empty() || self.entries.iter().any(Judgement::is_safety_relevant)
     }
 
-    /// Of the entry that went furthest up among those that have the verdict of the whole.
+    /// The provenance of the entry that climbed furthest, among those with the verdict of the
+    /// whole.
     pub fn provenance(&self) -> Provenance {
         let structural = Provenance::structural(self.verdict, !self.entries.is_empty());
         let deciding = self.entries.iter().filter(|entry| entry.verdict == self.verdict);
@@ -73,7 +77,7 @@ impl SurfaceJudgement {
         deepest.filter(|provenance| provenance.tier_reached > 0).unwrap_or(structural)
     }
 
-    /// The verdict as it may be shown.
+    /// The verdict in the form in which it may be shown.
     pub fn surfaced(&self) -> SurfacedVerdict {
         let entries = self.entries.iter().map(Judgement::surfaced);
         let is_known = entries.into_iter().all(|entry| entry.provenance().is_some());
@@ -87,7 +91,7 @@ impl SurfaceJudgement {
         accepted.filter_map(|judgement| judgement.after.as_ref())
     }
 
-    /// What waits for a person: everything held or deferred.
+    /// Everything that waits for a person: held or deferred entries.
     pub fn waiting(&self) -> impl Iterator<Item = &Judgement> {
         self.entries.iter().filter(|judgement| judgement.is_waiting())
     }
@@ -96,13 +100,14 @@ impl SurfaceJudgement {
         self.entries.iter().filter(|judgement| judgement.verdict.is_held())
     }
 
-    /// How an entry was judged; nothing where it is as it was accepted.
+    /// The judgement of an entry. Returns `None` if the entry matches its accepted version.
     pub fn of(&self, id: &EntryId) -> Option<&Judgement> {
         let at = self.entries.binary_search_by(|judgement| judgement.id.cmp(id)).ok()?;
         self.entries.get(at)
     }
 
-    /// INVARIANT: nothing is served that no pin has. Where nothing can be pinned now, what would be accepted waits.
+    /// INVARIANT: nothing unpinned is served. If nothing can be pinned now, entries that would be
+    /// accepted wait instead.
     pub fn defer_accepted(&mut self) {
         let is_served = self.posture == Posture::Monitor;
         for judgement in self.entries.iter_mut().filter(|judgement| judgement.is_accepted) {
@@ -117,13 +122,13 @@ impl Judgement {
         self.verdict.is_held() || self.is_deferred
     }
 
-    /// Whether a person could have looked at the entry. An unreadable list tells neither what its entries are nor which are
-    /// gone.
+    /// Whether a person could have reviewed the entry. An unreadable list does not reveal its
+    /// entries or which ones are gone.
     pub fn can_be_approved(&self) -> bool {
         self.reason != Some(Reason::SurfaceUnreadable)
     }
 
-    /// The hash that names what waits: of the entry as it is now, or of the one that is gone.
+    /// The hash that identifies the waiting change: of the current entry, or of the removed one.
     pub fn reviewed_hash(&self) -> Option<EntryHash> {
         self.after.as_ref().or(self.before.as_ref()).map(Entry::entry_hash)
     }
@@ -140,7 +145,8 @@ impl Judgement {
         }
     }
 
-    /// The verdict as it may be shown. Where nothing says what held it, there is no provenance to show.
+    /// The verdict in the form in which it may be shown. It has no provenance if nothing says what
+    /// held it.
     pub fn surfaced(&self) -> SurfacedVerdict {
         let has_cause = !self.findings.is_empty() || self.detail.is_some();
         let provenance = (has_cause || !self.verdict.is_held()).then(|| self.provenance());
@@ -148,7 +154,8 @@ impl Judgement {
     }
 }
 
-/// Judges a server's whole surface against its pins. `auto_pins_today` is how often it was pinned automatically.
+/// Judges a server's whole surface against its pins. `auto_pins_today` counts the automatic pins of
+/// this server today.
 pub fn judge_surface(
     book: &PinBook,
     surface: &Surface,
@@ -159,14 +166,15 @@ pub fn judge_surface(
     judge_each(book, surface, settings, auto_pins_today, &mut comparer, |_| {})
 }
 
-/// Judges a surface with a further word on each entry, before it is counted what is accepted without asking.
+/// Judges a surface with an additional check of each entry, which runs before the limit on
+/// automatic pins is applied.
 pub(crate) fn judge_each(
     book: &PinBook,
     surface: &Surface,
     settings: &Settings,
     auto_pins_today: usize,
     comparer: &mut Comparer,
-    have_a_word: impl Fn(&mut Judgement),
+    adjust: impl Fn(&mut Judgement),
 ) -> SurfaceJudgement {
     let pinned = book.iter().map(|(id, _)| id);
     let ids: SortedSet<&EntryId> =
@@ -178,11 +186,11 @@ pub(crate) fn judge_each(
             Some(judgement) => judgement,
             None => continue,
         };
-        have_a_word(&mut judgement);
+        adjust(&mut judgement);
         if judgement.is_accepted {
             auto_pins += 1;
             if auto_pins > MAX_AUTO_PINS_A_DAY {
-                stop_for_a_look(&mut judgement, settings.posture);
+                require_review(&mut judgement, settings.posture);
             }
         }
         entries.push(judgement);
@@ -206,7 +214,7 @@ fn held_unless_monitor(settings: &Settings) -> Verdict {
     }
 }
 
-fn stop_for_a_look(judgement: &mut Judgement, posture: Posture) {
+fn require_review(judgement: &mut Judgement, posture: Posture) {
     judgement.is_accepted = false;
     judgement.detail =
         Some(format!("more than {MAX_AUTO_PINS_A_DAY} changes of this server were accepted today"));
@@ -216,7 +224,7 @@ fn stop_for_a_look(judgement: &mut Judgement, posture: Posture) {
     }
 }
 
-/// Judges one entry; nothing where there is nothing to say.
+/// Judges one entry. Returns `None` if there is nothing to report.
 fn judge_entry(
     book: &PinBook,
     surface: &Surface,
@@ -241,7 +249,7 @@ fn judge_entry(
     }
 }
 
-/// A verdict that no comparison gave: the baseline or the list cannot be relied on.
+/// A verdict without a comparison: the baseline or the list is not trustworthy.
 fn fault(
     id: &EntryId,
     pins: Option<&EntryPins>,
@@ -325,8 +333,8 @@ fn compare(
     Some(judgement)
 }
 
-/// Whether each posture, in the order of [`Posture::ALL`], would hold a call of the entry: ruled over what was found when
-/// it was judged. Nothing is compared again.
+/// Whether each posture, in the order of [`Posture::ALL`], would hold a call of the entry. It
+/// applies the postures' rules to the existing findings; nothing is compared again.
 pub fn would_hold(judgement: &Judgement, book: &PinBook, settings: &Settings) -> [bool; 4] {
     let is_fault =
         matches!(judgement.reason, Some(Reason::BaselineLost | Reason::SurfaceUnreadable));
@@ -340,8 +348,8 @@ pub fn would_hold(judgement: &Judgement, book: &PinBook, settings: &Settings) ->
     })
 }
 
-/// The rules that shield would decide on single calls of a tool by, whatever the posture: nothing where it would hold all
-/// of them, or none.
+/// The rules by which shield would decide on single calls of a tool, whatever the actual posture
+/// is. Returns `None` if shield would hold all calls or none.
 pub fn call_rules(
     judgement: &Judgement,
     book: &PinBook,
@@ -392,7 +400,7 @@ fn accept_if_inert(
     match why_not_inert(judgement.before.as_ref(), after, settings, tools) {
         None => judgement.is_accepted = !is_known,
         Some(words) => {
-            // Monitor shows what the server says: nothing of it waits.
+            // Monitor shows what the server reports, so nothing waits.
             judgement.is_deferred = settings.posture != Posture::Monitor;
             judgement.not_inert = Some(words);
         }

@@ -1,6 +1,7 @@
-//! Whether a call may go on: pins, postures, the tier ladder, server status, verdicts and the words a person reads.
+//! Decides whether a call may proceed: pins, postures, the tier ladder, server status, verdicts and
+//! the texts a person reads.
 //!
-//! Pure like `contract`: time and names of people come in as arguments, nothing goes out but values.
+//! Pure like `contract`: times and people's names come in as arguments, and only values come out.
 #![forbid(unsafe_code)]
 
 pub mod behavior;

@@ -1,4 +1,4 @@
-//! What becomes of a client's method, and the entry that a request is about.
+//! How the gate treats a client's method, and the entry that a request is about.
 
 use contract::surface::{EntryType, ListKind};
 use envelope::Params;
@@ -10,16 +10,16 @@ pub struct Target<'a> {
     pub key: &'a str,
 }
 
-/// What the gate does with a method.
+/// How the gate treats a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// `initialize` or `server/discover`: the answer is shaped.
+    /// `initialize` or `server/discover`: the gate modifies the response.
     Handshake,
-    /// Answered by the gate, from its own view.
+    /// Answered by the gate from its own view.
     List(ListKind),
     /// Gated by the entry that it is about.
     Use(EntryType),
-    /// Goes up even while the server is stopped.
+    /// Forwarded even while the server is stopped.
     Ping,
     Other,
 }
@@ -39,7 +39,7 @@ impl Method {
         }
     }
 
-    /// The list that has to be known before the method can be decided on.
+    /// The list that must be known before the method can be decided on.
     pub fn list(self) -> Option<ListKind> {
         match self {
             Method::List(list) => Some(list),
@@ -48,7 +48,7 @@ impl Method {
         }
     }
 
-    /// The entry that a gated call is about; nothing where it cannot be read in one way.
+    /// The entry that a gated call is about. Returns `None` if it cannot be read unambiguously.
     pub fn target<'a>(self, params: Option<&'a Params<'a>>) -> Option<Target<'a>> {
         let Method::Use(entry_type) = self else { return None };
         let params = params.filter(|params| params.is_object && !params.is_odd)?;

@@ -1,6 +1,8 @@
-//! Names and places as a refusal shows them. A refusal goes to a model, so no name in it may carry a message of the server.
+//! Names and places as a refusal shows them. A model reads refusals, so no name in one may carry a
+//! message from the server.
 //!
-//! INVARIANT: every name that the server chose reaches a client through [`shown_name`] or [`Approved`].
+//! INVARIANT: every name chosen by the server reaches a client through [`shown_name`] or
+//! [`Approved`].
 
 use contract::change::{ChangeKind, Finding};
 use contract::hash::sha256_hex;
@@ -13,11 +15,12 @@ use contract::surface::Entry;
 const MAX_ACCEPTED_CHARACTERS: usize = 64;
 /// The longest new name that is shown.
 const MAX_NEW_CHARACTERS: usize = 40;
-/// Words that make a refusal read like an all-clear.
+/// Words that could make a refusal look like approval.
 const REASSURING: [&str; 8] =
     ["safe", "verified", "trusted", "approved", "allowed", "clear", "passed", "secure"];
 
-/// A name as a program reads it in a refusal: itself if it can carry no message, else the first 8 digits of its hash.
+/// A name as it appears in a refusal: unchanged if it cannot carry a message, otherwise the first 8
+/// digits of its hash.
 pub fn shown_name(name: &str, is_accepted: bool) -> String {
     let (longest, reassuring) =
         if is_accepted { (MAX_ACCEPTED_CHARACTERS, 1) } else { (MAX_NEW_CHARACTERS, 0) };
@@ -29,12 +32,12 @@ pub fn shown_name(name: &str, is_accepted: bool) -> String {
     if is_shown { name.to_owned() } else { first_digits(name) }
 }
 
-/// The same within a sentence.
+/// Like [`shown_name`], in backticks for use in a sentence.
 pub fn quoted_name(name: &str, is_accepted: bool) -> String {
     format!("`{}`", shown_name(name, is_accepted))
 }
 
-/// A tool of this name, within a sentence and without an article.
+/// A tool's name for use in a sentence, without an article.
 pub fn named_tool(name: &str, is_accepted: bool) -> String {
     let shown = shown_name(name, is_accepted);
     if shown == name {
@@ -64,7 +67,8 @@ fn has_marker(name: &str) -> bool {
     })
 }
 
-/// The approved definition of an entry: a refusal shows the places of findings as far as it has them.
+/// The approved definition of an entry: a refusal shows the places of findings only as far as they
+/// exist in it.
 #[derive(Debug, Default)]
 pub struct Approved<'e> {
     document: Option<Document<'e>>,
@@ -75,21 +79,21 @@ impl<'e> Approved<'e> {
         Approved { document: entry.and_then(|entry| entry.document().ok()) }
     }
 
-    /// Where a finding is, as a JSON Pointer that ends where the approved definition does.
+    /// The place of a finding as a JSON Pointer, truncated where the approved definition ends.
     pub fn pointer(&self, finding: &Finding) -> String {
         let steps = self.walk(finding).steps.into_iter();
         steps.map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()
     }
 
-    /// The parameter that a finding is about, as [`DottedName`] writes it and in backticks. Returns `None` if it is about
-    /// no parameter, or about one that may not be named.
+    /// The parameter that a finding is about, in backticks and in the notation of [`DottedName`].
+    /// Returns `None` if the finding is about no parameter, or about one that must not be named.
     pub fn parameter(&self, finding: &Finding) -> Option<String> {
         let Walk { names, name, is_whole, .. } = self.walk(finding);
         let path = names.join(".");
         if !is_whole || names.is_empty() {
             return None;
         }
-        // Each of the names is harmless; all of them together have to be.
+        // Each name is harmless, but all of them together must be harmless too.
         let shown = shown_name(&path, true);
         Some(if shown == path { format!("`{}`", name.text) } else { format!("`{shown}`") })
     }
@@ -103,7 +107,7 @@ impl<'e> Approved<'e> {
             let step = step.replace("~1", "/").replace("~0", "~");
             node = node.and_then(|node| child(node, &step));
             if is_name {
-                // The one new name that is told is that of the parameter that was added.
+                // The only new name that is shown is that of an added parameter.
                 let is_added = steps.peek().is_none() && adds_parameter(finding.kind);
                 if node.is_none() && !is_added {
                     return walk;
@@ -132,22 +136,23 @@ impl<'e> Approved<'e> {
     }
 }
 
-/// How far a pointer is shown.
+/// How far a pointer may be shown.
 #[derive(Default)]
 struct Walk {
     steps: Vec<String>,
-    /// The names of parameters among the steps.
+    /// The parameter names among the steps.
     names: Vec<String>,
     name: DottedName,
     is_whole: bool,
 }
 
-/// The name of a place in a schema, made of the steps of a pointer: dots for what is nested (`user.id`), brackets for the
-/// items of a list (`ids[]`), an asterisk for members that are not declared (`labels.*`).
+/// The name of a place in a schema, made from the steps of a pointer: dots for nested members
+/// (`user.id`), brackets for the items of a list (`ids[]`), and an asterisk for undeclared members
+/// (`labels.*`).
 #[derive(Debug, Default)]
 pub(crate) struct DottedName {
     pub(crate) text: String,
-    /// The next step is a name, or an index, and not a keyword.
+    /// The next step is a name or an index rather than a keyword.
     next: Option<Next>,
 }
 
@@ -181,7 +186,7 @@ impl DottedName {
                 self.push(".*");
                 self.next = Some(Next::Other);
             }
-            // `items` of older dialects is a list itself, and branches have an index.
+            // In older dialects `items` may be a list itself, and branches have an index.
             _ if is_in_list => {}
             "dependentSchemas" | "dependentRequired" | "dependencies" => {
                 self.next = Some(Next::Other);
@@ -190,7 +195,7 @@ impl DottedName {
         }
     }
 
-    /// A mark after a name. The whole input or result has none.
+    /// Appends a suffix to a name. The whole input or result has no name.
     fn push(&mut self, mark: &str) {
         if !self.text.is_empty() {
             self.text.push_str(mark);
@@ -198,8 +203,9 @@ impl DottedName {
     }
 }
 
-/// A JSON Pointer into an entry that nobody accepted, as a program reads it: keywords and indices as they stand, each name as
-/// [`shown_name`] shows a new one. It ends at `$defs`, whose names are never shown.
+/// A JSON Pointer into an unaccepted entry, for programs: keywords and indices are unchanged, and
+/// each name is shown as [`shown_name`] shows a new one. It ends at `$defs`, whose names are never
+/// shown.
 pub fn shown_pointer(pointer: &str) -> String {
     let mut steps = Vec::new();
     let mut names = String::new();
@@ -219,7 +225,7 @@ pub fn shown_pointer(pointer: &str) -> String {
             break;
         }
     }
-    // Each of the names may be harmless; all of them together have to be.
+    // Each name may be harmless, but all of them together must be harmless too.
     let is_told = !has_marker(&names) && reassuring_words(&names) == 0;
     let show = |(is_ours, step): (bool, String)| match (is_ours, is_told) {
         (true, _) => format!("/{step}"),
@@ -244,7 +250,7 @@ fn is_index(step: &str) -> bool {
     (1..=5).contains(&step.len()) && step.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Keywords whose members have names that the server chose.
+/// Keywords whose members have names chosen by the server.
 const HOLDS_NAMES: [&str; 5] =
     ["properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies"];
 

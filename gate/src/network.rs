@@ -1,8 +1,9 @@
-//! What installs and a directory say to each other: the verdict corpus (tier 1), the drift network and advisories.
+//! The messages between installs and a directory: the verdict corpus (tier 1), the drift network
+//! and advisories.
 //!
-//! Pure values that both sides share: the vocabulary, buckets, fingerprints, and every request and answer with its strict
-//! reader. A message carries hashes and words of closed lists. No member could hold a server's text, a name, an argument
-//! or a credential.
+//! Pure values that both sides share: the vocabulary, buckets, fingerprints, and every request and
+//! response with its strict parser. A message carries only hashes and words from closed lists. It
+//! has no member that could hold a server's text, a name, an argument or a credential.
 
 pub mod advisory;
 pub mod bucket;
@@ -19,17 +20,17 @@ pub use messages::{
 };
 pub use vocabulary::{AdvisoryKind, CorpusVerdict, Hour, ReasonClass};
 
-/// The version that every answer names in `v`. A reader refuses any other.
+/// The version that every response declares in `v`. A reader refuses any other.
 pub const VERSION: u32 = 1;
 /// The largest body of a request, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 4 * 1024;
-/// The largest answer, in bytes.
+/// The largest response, in bytes.
 pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
-/// The most rows or reports of one bucket.
+/// The most rows or reports in one bucket.
 pub const MAX_BUCKET_ROWS: usize = 16_384;
-/// The most entries of one page of the drift feed or of the advisories.
+/// The most entries on one page of the drift feed or of the advisories.
 pub const MAX_PAGE_ENTRIES: usize = 1_000;
-/// The most contributions and reports of one key in one UTC day.
+/// The most contributions and reports per key and UTC day.
 pub const MAX_CONTRIBUTIONS_A_DAY: u32 = 1_000;
 
 #[cfg(test)]

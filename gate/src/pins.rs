@@ -1,4 +1,4 @@
-//! Pins: what was accepted of a server, by whom and on what basis.
+//! Pins: what was accepted from a server, by whom and on what basis.
 
 use crate::time::Timestamp;
 use contract::hash::EntryHash;
@@ -11,18 +11,19 @@ use std::fmt;
 pub enum Basis {
     /// A person approved it.
     Person,
-    /// A verified document vouches for it.
+    /// A verified attestation vouches for it.
     Attested,
-    /// It was there when the server was first seen.
+    /// It was present when the server was first seen.
     FirstUse,
-    /// It was accepted as benign.
+    /// It was accepted automatically as benign.
     Auto,
 }
 
 impl Basis {
     pub const ALL: [Basis; 4] = [Basis::Person, Basis::Attested, Basis::FirstUse, Basis::Auto];
 
-    /// Accepted is not approved: what was only found benign never becomes the baseline that others are held against.
+    /// Whether a pin counts as approved. An automatically accepted pin never becomes the baseline
+    /// for later comparisons.
     pub const fn is_approved(self) -> bool {
         match self {
             Basis::Person | Basis::Attested | Basis::FirstUse => true,
@@ -52,7 +53,7 @@ impl serde::Serialize for Basis {
     }
 }
 
-/// One accepted entry, byte for byte as the server sent it then.
+/// One accepted entry, byte for byte as the server sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     pub entry: Entry,
@@ -70,7 +71,7 @@ pub struct EntryPins {
 
 impl EntryPins {
     pub fn push(&mut self, pin: Pin) {
-        // Most entries have one pin: room for more would be most of a book's memory.
+        // Most entries have one pin. Spare capacity would be most of a book's memory.
         self.pins.reserve_exact(1);
         self.pins.push(pin);
     }
@@ -79,17 +80,18 @@ impl EntryPins {
         self.pins.iter()
     }
 
-    /// What the entry is held against first: the last pin that was approved.
+    /// The primary baseline of the entry: the last approved pin.
     pub fn approved(&self) -> Option<&Pin> {
         self.present().rev().find(|pin| pin.basis.is_approved())
     }
 
-    /// The last pin on any basis: what the client is shown.
+    /// The last pin on any basis, which is what the client sees.
     pub fn accepted(&self) -> Option<&Pin> {
         self.present().next_back()
     }
 
-    /// Whether a person accepted that the entry is gone. Its pins stay: coming back changed is a change.
+    /// Whether a person accepted the removal of the entry. Its pins are kept, so a different entry
+    /// returning counts as a change.
     pub fn is_gone(&self) -> bool {
         self.pins.last().is_some_and(|pin| pin.entry.is_gone())
     }
@@ -98,19 +100,21 @@ impl EntryPins {
         self.pins.iter().filter(|pin| !pin.entry.is_gone())
     }
 
-    /// The pin with this hash that was approved at any time, the newest where there are several.
+    /// The pin with this hash that was approved at any time; the newest if there are several.
     pub fn approved_with(&self, hash: EntryHash) -> Option<&Pin> {
         self.pins.iter().rev().find(|pin| pin.basis.is_approved() && pin.entry.entry_hash() == hash)
     }
 }
 
-/// All pins of one server, and those that were found changed behind Holdpoint's back.
+/// All pins of one server, and those that were modified by something other than Holdpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PinBook {
     entries: SortedMap<EntryId, EntryPins>,
-    /// Entries whose pins do not authenticate, each with what is wrong in words. They are held.
+    /// Entries whose pins do not authenticate, each with a description of the problem. They are
+    /// held.
     pub tampered: SortedMap<EntryId, String>,
-    /// What is wrong with the book as a whole (pins removed, or put back from an older copy). Everything is held.
+    /// A problem with the whole book, such as pins that were removed or restored from an older
+    /// copy. Everything is held.
     pub lost: Option<String>,
 }
 
@@ -119,12 +123,14 @@ impl PinBook {
         self.entries.is_empty()
     }
 
-    /// Whether pins were edited or removed by a program other than Holdpoint, so that only a person can approve again.
+    /// Whether another program edited or removed pins, so that only a person can approve them
+    /// again.
     pub fn is_damaged(&self) -> bool {
         self.lost.is_some() || !self.tampered.is_empty()
     }
 
-    /// Whether anything was ever pinned. Pins that cannot be trusted count: what was lost is not first sight.
+    /// Whether anything was ever pinned. Untrusted pins count too: losing pins must not turn into a
+    /// first use.
     pub fn has_baseline(&self) -> bool {
         !self.is_empty() || self.is_damaged()
     }
@@ -133,7 +139,7 @@ impl PinBook {
         self.entries.get_or_default(pin.entry.id().clone()).push(pin);
     }
 
-    /// The book as it is once the newest pin of an entry is taken back.
+    /// The book without the newest pin of an entry.
     #[must_use]
     pub fn without_newest(mut self, id: &EntryId) -> PinBook {
         if let Some(pins) = self.entries.get_mut(id) {
@@ -142,7 +148,7 @@ impl PinBook {
         self
     }
 
-    /// Leaves out the pins of entries that are not wanted.
+    /// Keeps only the pins of entries that are wanted.
     pub fn retain(&mut self, is_wanted: impl Fn(&EntryId) -> bool) {
         self.entries.retain(|id, _| is_wanted(id));
     }

@@ -1,4 +1,4 @@
-//! The postures, as one table (`docs/postures.md` says when to choose which).
+//! The postures, as one table. `docs/postures.md` explains when to choose which.
 
 use crate::verdict::Verdict;
 use contract::change::{ChangeClass, ChangeKind, Finding};
@@ -9,14 +9,14 @@ use std::str::FromStr;
 /// How strict a gate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Posture {
-    /// Stops nothing, tells everything.
+    /// Stops nothing, and reports everything.
     Monitor,
-    /// Stops what can break or hurt a call; new words wait unseen.
+    /// Stops what can break or harm a call; new text waits without being shown.
     Shield,
-    /// Stops new words too.
+    /// Also stops new text.
     #[default]
     Guard,
-    /// Stops on any change.
+    /// Stops any change.
     Strict,
 }
 
@@ -33,8 +33,9 @@ impl Posture {
         }
     }
 
-    /// The posture that decides whether a server's status is `changed` and what waits for review. Monitor serves what
-    /// drifted, but the status must still say that it drifted: it counts what guard would hold.
+    /// The posture that decides whether a server's status is `changed` and what waits for review.
+    /// Monitor serves changed entries, but the status must still report the change, so it uses
+    /// guard's rules.
     pub const fn for_status(self) -> Posture {
         match self {
             Posture::Monitor => Posture::Guard,
@@ -49,7 +50,7 @@ impl fmt::Display for Posture {
     }
 }
 
-/// A word that names no posture.
+/// A word that is not the name of a posture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a posture: it is monitor, shield, guard or strict")]
 pub struct UnknownPosture(pub String);
@@ -75,24 +76,26 @@ impl<'de> serde::Deserialize<'de> for Posture {
     }
 }
 
-/// What a posture does with one finding. The order is the order of strength.
+/// What a posture does with one finding, ordered by strength.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ruling {
-    /// Proceeds; accepted and pinned automatically if the change is inert, else deferred.
+    /// Proceeds. The change is accepted and pinned automatically if it is inert, and deferred
+    /// otherwise.
     AcceptIfInert,
-    /// Goes on with the approved definition; the new one waits to be looked at.
+    /// Proceeds with the approved definition; the new one waits for review.
     Defer,
-    /// Goes on, with a note.
+    /// Proceeds with a note.
     Note,
-    /// Each call is decided on its own, by what it uses; the client goes on seeing the approved definition.
+    /// Each call is decided separately, by what it uses. The client continues to see the approved
+    /// definition.
     ByTheCall,
     Inconclusive,
     Hold,
 }
 
 impl Ruling {
-    /// A change that is decided by the call holds some calls, so its verdict is the one of a hold.
+    /// A change that is decided by the call holds some calls, so its verdict is HOLD.
     pub(crate) fn verdict(self) -> Verdict {
         match self {
             Ruling::AcceptIfInert | Ruling::Defer | Ruling::Note => Verdict::Proceed,
@@ -102,25 +105,25 @@ impl Ruling {
     }
 }
 
-/// Settings in addition to the posture.
+/// Settings that refine the posture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     pub posture: Posture,
     pub inert: InertLimits,
-    /// `guard.new_tools = "accept"`: a new tool that is inert is pinned at once.
+    /// `guard.new_tools = "accept"`: an inert new tool is pinned immediately.
     pub accept_new_tools: bool,
-    /// `shield.parameter_text = "defer"`: a parameter's new text is deferred on every tool.
+    /// `shield.parameter_text = "defer"`: new text of a parameter is deferred on every tool.
     pub defer_parameter_text: bool,
-    /// `origin.detail = "hold"`: another version, argument, file digest or TLS key holds.
+    /// `origin.detail = "hold"`: a change of version, argument, file digest or TLS key holds.
     pub hold_origin_detail: bool,
 }
 
-/// What else of an entry bears on a ruling.
+/// What else about an entry affects a ruling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Circumstances {
-    /// There is an approved definition, so that a call can be looked at under it.
+    /// There is an approved definition to judge calls by.
     pub is_approved: bool,
-    /// The approved definition says that the tool only reads.
+    /// The approved definition declares that the tool only reads.
     pub is_approved_read_only: bool,
 }
 
@@ -129,14 +132,14 @@ impl Settings {
         Settings { posture, ..Settings::default() }
     }
 
-    /// The table: posture × class.
+    /// The table of posture × class.
     pub fn rule(&self, finding: &Finding, circumstances: Circumstances) -> Ruling {
         let class = match finding.kind {
             ChangeKind::OriginDetailChanged if self.hold_origin_detail => ChangeClass::Breaking,
             _ => finding.class,
         };
         match (self.posture, class) {
-            // Monitor stops nothing and hides nothing; it also pins automatically what guard would.
+            // Monitor stops and hides nothing. It also pins automatically what guard would pin.
             (
                 Posture::Monitor,
                 ChangeClass::Additive | ChangeClass::Widening | ChangeClass::Metadata,
@@ -152,7 +155,7 @@ impl Settings {
                 | ChangeClass::FailSafe
                 | ChangeClass::Marker,
             ) => Ruling::Note,
-            // Arguments that said cents may be read as something else.
+            // A value meant as cents may now be interpreted as something else.
             (Posture::Shield, ChangeClass::Widening)
                 if circumstances.is_approved && is_of_format(finding) =>
             {
@@ -175,7 +178,7 @@ impl Settings {
                 | ChangeClass::Metadata
                 | ChangeClass::Text,
             ) => Ruling::Hold,
-            // What the client relies on still holds, and it goes on seeing what was approved.
+            // Every promise still holds, and the client continues to see the approved definition.
             (Posture::Shield, ChangeClass::Behavioral) if finding.keeps_promises() => Ruling::Defer,
             (Posture::Shield | Posture::Guard | Posture::Strict, ChangeClass::Behavioral) => {
                 Ruling::Inconclusive
@@ -192,7 +195,7 @@ impl Settings {
         }
     }
 
-    /// What the posture does with an entry: what it does with the finding that weighs most.
+    /// The posture's ruling on an entry: the strongest ruling on any of its findings.
     pub(crate) fn strongest(&self, findings: &[Finding], circumstances: Circumstances) -> Ruling {
         let rulings = findings.iter().map(|finding| self.rule(finding, circumstances));
         match rulings.max().unwrap_or(Ruling::Hold) {
@@ -203,7 +206,7 @@ impl Settings {
         }
     }
 
-    /// The verdict of an entry: the strongest of its findings' verdicts.
+    /// The verdict on an entry: the strongest verdict of its findings.
     pub(crate) fn verdict(&self, findings: &[Finding], circumstances: Circumstances) -> Verdict {
         let rulings = findings.iter().map(|finding| self.rule(finding, circumstances));
         rulings.map(Ruling::verdict).max().unwrap_or(Verdict::Hold)
@@ -212,16 +215,17 @@ impl Settings {
     fn guard_benign(&self, finding: &Finding) -> Ruling {
         match finding.kind {
             ChangeKind::ToolAdded if !self.accept_new_tools => Ruling::Defer,
-            // It claims less risk than was approved: never accepted unseen.
+            // It claims less risk than was approved, so it is never accepted unreviewed.
             ChangeKind::AnnotationLoosened => Ruling::Defer,
-            // An identifier can still be worded as an order, so the approved one stays in the list.
+            // An identifier can still be worded as an instruction, so the approved one stays in the
+            // list.
             ChangeKind::MetadataChanged if is_generated_title(finding) => Ruling::Defer,
             _ => Ruling::AcceptIfInert,
         }
     }
 
-    /// A parameter's text tells a model what to put into a call: only where the tool is known to read alone can it wait.
-    /// Elsewhere it concerns the calls that use the parameter.
+    /// A parameter's text tells a model what to put into a call, so it can only wait if the tool is
+    /// known to be read-only. Otherwise it affects the calls that use the parameter.
     fn shield_text(&self, finding: &Finding, circumstances: Circumstances) -> Ruling {
         let is_parameter_text = finding.kind == ChangeKind::DescriptionOnly
             && finding.path.starts_with("/inputSchema/");
@@ -233,12 +237,13 @@ impl Settings {
     }
 }
 
-/// Whether a finding is about the title of an input or output schema as a whole, which frameworks generate.
+/// Whether a finding is about the title of a whole input or output schema, which frameworks
+/// generate.
 fn is_generated_title(finding: &Finding) -> bool {
     matches!(finding.path.as_str(), "/inputSchema/title" | "/outputSchema/title")
 }
 
-/// Whether a breaking change is one of a tool's input, which single calls can be held against.
+/// Whether a breaking change is about a tool's input, so that single calls can be judged by it.
 fn is_of_input(kind: ChangeKind) -> bool {
     matches!(
         kind,
@@ -252,7 +257,8 @@ fn is_of_input(kind: ChangeKind) -> bool {
     )
 }
 
-/// Whether a finding is that a parameter's `format` is gone, which told how its values are read.
+/// Whether a finding is that a parameter's `format`, which says how its values are interpreted, was
+/// removed.
 pub(crate) fn is_of_format(finding: &Finding) -> bool {
     finding.kind == ChangeKind::ConstraintWidened
         && finding.path.starts_with("/inputSchema/")
@@ -260,8 +266,8 @@ pub(crate) fn is_of_format(finding: &Finding) -> bool {
         && finding.before.is_some()
 }
 
-/// Whether a tool that may write describes itself differently together with a breaking change: what every call does may
-/// have changed with it.
+/// Whether a tool that may write changed its own description together with a breaking change. The
+/// effect of every call may have changed with it.
 fn describes_itself_differently(findings: &[Finding], circumstances: Circumstances) -> bool {
     const OWN: [&str; 3] = ["/description", "/title", "/annotations/title"];
     let is_own = |finding: &Finding| {

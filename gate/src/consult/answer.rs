@@ -1,4 +1,4 @@
-//! The answer of a model, read strictly. What is not exactly the expected object is no opinion.
+//! Parses a model's answer strictly. Anything but exactly the expected object is no opinion.
 
 use super::ChatApi;
 use crate::network::ReasonClass;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// The longest rationale, in characters.
 pub const MAX_RATIONALE_CHARACTERS: usize = 400;
-/// The largest answer of a chat API that is read.
+/// The largest chat API response that is read.
 pub const MAX_CONTENT_BYTES: usize = 64 * 1024;
 
 vocabulary! {
@@ -29,7 +29,7 @@ vocabulary! {
 }
 
 impl ModelOpinion {
-    /// What it is worth to the ladder.
+    /// The opinion as the ladder counts it.
     pub const fn to_tier(self) -> Opinion {
         match self {
             ModelOpinion::LikelyHostile => Opinion::Suspicious,
@@ -39,7 +39,7 @@ impl ModelOpinion {
     }
 }
 
-/// What a model said. The rationale is untrusted and for persons only.
+/// A model's answer. The rationale is untrusted and only for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub opinion: ModelOpinion,
@@ -48,7 +48,7 @@ pub struct Answer {
     pub rationale: String,
 }
 
-/// An answer that is not exactly what was asked for. It counts as an abstention.
+/// Why an answer is not exactly what was asked for. It counts as an abstention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("the answer has more than {MAX_CONTENT_BYTES} bytes")]
@@ -100,7 +100,7 @@ struct AnthropicBlock {
 }
 
 impl Answer {
-    /// What counts where a model could not be asked or did not answer as it was asked to.
+    /// The answer that counts if a model could not be asked or did not follow the instructions.
     pub fn abstention() -> Answer {
         Answer {
             opinion: ModelOpinion::Abstain,
@@ -110,7 +110,7 @@ impl Answer {
         }
     }
 
-    /// Reads the whole answer of a chat API.
+    /// Parses the response of a chat API.
     pub fn of_chat(api: ChatApi, bytes: &[u8]) -> Result<Answer, Unusable> {
         if bytes.len() > MAX_CONTENT_BYTES {
             return Err(Unusable::TooLarge);
@@ -138,7 +138,7 @@ impl Answer {
         Answer::of_text(&text.ok_or(Unusable::NoText)?)
     }
 
-    /// Reads the text that a model wrote: one JSON object with exactly four members.
+    /// Parses the text that a model wrote: one JSON object with exactly four members.
     pub fn of_text(text: &str) -> Result<Answer, Unusable> {
         let raw: RawAnswer = serde_json::from_str(text).map_err(|_| Unusable::NotExpected)?;
         if raw.rationale.chars().count() > MAX_RATIONALE_CHARACTERS {

@@ -1,4 +1,4 @@
-//! The question: instructions of ours, and the server's words as data.
+//! The question: our instructions, with the server's text as data.
 
 use super::ChatApi;
 use crate::judge::Judgement;
@@ -6,11 +6,11 @@ use contract::surface::{Entry, EntryType};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// All characters of a question together, instructions included.
+/// The most characters in a question, including the instructions.
 pub const MAX_PROMPT_CHARACTERS: usize = 4_096;
 /// How much of the text before and after a single finding is quoted.
 const MAX_QUOTED_CHARACTERS: usize = 400;
-/// The most tokens that an answer may take: it has at most 400 characters of rationale.
+/// The most tokens in an answer. A rationale has at most 400 characters.
 const MAX_ANSWER_TOKENS: u32 = 400;
 
 const INSTRUCTIONS: &str = "You review contracts of MCP tools for a security gate. \
@@ -24,7 +24,7 @@ or a destructive effect that is played down. Answer with exactly one JSON object
 \"destructive-flip\"|\"conformance\"|\"reviewed-benign\"|\"\",\"rationale\":\"at most 400 characters\"}. \
 If the data is cut off or you are not sure, answer ABSTAIN.";
 
-/// What the server's words are put between. The server cannot guess it.
+/// Encloses the server's text. The server cannot guess it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delimiter(String);
 
@@ -42,8 +42,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// About a change of a tool: what changed first, then the whole definitions as far as there is room. `None` for anything
-    /// that is not a tool: how a server is started may carry what is only this machine's business.
+    /// A question about a change of a tool: the changes first, then the whole definitions as far as
+    /// they fit. Returns `None` for anything but a tool: how a server is started may contain
+    /// information that must not leave this machine.
     pub fn about_change(judgement: &Judgement, delimiter: &Delimiter) -> Option<Question> {
         if judgement.id.entry_type != EntryType::Tool {
             return None;
@@ -68,7 +69,7 @@ impl Question {
         Some(Question::of("A tool's definition changed.", &words, delimiter))
     }
 
-    /// About a tool as it is.
+    /// A question about a tool in its current state.
     pub fn about_entry(entry: &Entry, delimiter: &Delimiter) -> Option<Question> {
         let is_tool = entry.entry_type() == EntryType::Tool;
         let words = format!("definition: {}", entry.raw());
@@ -85,12 +86,12 @@ impl Question {
         Question { system: INSTRUCTIONS, user }
     }
 
-    /// How many characters go to the model.
+    /// The number of characters sent to the model.
     pub fn characters(&self) -> usize {
         self.system.chars().count() + self.user.chars().count()
     }
 
-    /// The body of the request. It names no tool that the model could call.
+    /// The body of the request. It offers the model no tools to call.
     pub fn body(&self, api: ChatApi, model: &str) -> Value {
         let user = json!({"role": "user", "content": self.user});
         match api {
@@ -109,8 +110,8 @@ impl Question {
     }
 }
 
-/// One JSON string of at most so many characters, in ASCII: what hides in other characters is visible, and nothing in it can
-/// end the string or the line.
+/// Encodes text as one JSON string of at most `room` characters, in ASCII: non-ASCII characters
+/// become visible escapes, and nothing in the text can end the string or the line.
 fn json_string(words: &str, room: usize) -> String {
     let mut text = String::from("\"");
     let room = room.saturating_sub(1);

@@ -1,6 +1,7 @@
-//! The drift feed as a gate reads it: has the directory's crawler seen this pin change, or this very change?
+//! The gate's side of the drift feed: whether the directory's crawler has seen a pinned contract
+//! change, or this exact change.
 //!
-//! An advisory stands beside a verdict. It never moves one: nothing in `tiers` reads it.
+//! An advisory is shown with a verdict and never changes it: nothing in `tiers` reads it.
 
 use super::fingerprint::{Fingerprint, Salt};
 use super::messages::{DriftEntry, DriftReport};
@@ -11,15 +12,15 @@ use contract::hash::EntryHash;
 use contract::surface::Entry;
 use std::collections::HashMap;
 
-/// The most changes of a feed that are kept: the newest.
+/// The most changes of a feed that are kept: the newest ones.
 pub const MAX_FEED_ENTRIES: usize = 50_000;
 
 /// What the crawler saw of a contract that is pinned here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Seen {
-    /// The pinned contract was replaced by another one somewhere else.
+    /// The pinned contract was replaced by a different one elsewhere.
     PinChanged,
-    /// The same contract was replaced by the same one.
+    /// The pinned contract was replaced by the same new one elsewhere.
     SameChange,
 }
 
@@ -32,7 +33,7 @@ impl Seen {
     }
 }
 
-/// What the directory's crawler recorded, in words of closed lists.
+/// What the directory's crawler recorded, in words from closed lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftAdvisory {
     pub seen: Seen,
@@ -48,7 +49,7 @@ impl DriftAdvisory {
         DriftAdvisory { seen, kinds, is_safety_relevant: *safety, hour }
     }
 
-    /// A sentence of ours.
+    /// The sentence to show, in our own words.
     pub fn sentence(&self) -> String {
         let relevance = if self.is_safety_relevant { ", safety-relevant" } else { "" };
         let what = match self.seen {
@@ -59,7 +60,7 @@ impl DriftAdvisory {
     }
 }
 
-/// The changes that the crawler recorded, by what was there before.
+/// The changes that the crawler recorded, indexed by the contract before the change.
 #[derive(Debug, Clone, Default)]
 pub struct DriftFeed {
     salt: Option<Salt>,
@@ -79,13 +80,14 @@ impl DriftFeed {
         self.changes.is_empty()
     }
 
-    /// Whether a pinned contract was seen to change: the newest record counts, and a safety-relevant one before others.
+    /// Whether a pinned contract was seen to change. Prefers safety-relevant records, then the
+    /// newest.
     pub fn pin_changed(&self, pinned: EntryHash) -> Option<DriftAdvisory> {
         let change = self.newest(pinned, |_| true)?;
         Some(DriftAdvisory::of(Seen::PinChanged, change))
     }
 
-    /// Whether this very change was seen.
+    /// Whether this exact change was seen.
     pub fn same_change(&self, before: EntryHash, after: EntryHash) -> Option<DriftAdvisory> {
         let after = self.salt?.fingerprint(after);
         let change = self.newest(before, |change| change.fp_after == after)?;
@@ -104,7 +106,7 @@ impl DriftFeed {
         known.iter().filter(|change| is_it(change)).max_by_key(|it| (it.safety, it.hour))
     }
 
-    /// Puts what was seen of the same changes beside the verdicts.
+    /// Adds what was seen of the same changes to the judgements.
     pub fn advise(&self, judgement: &mut SurfaceJudgement) {
         if self.changes.is_empty() {
             return;

@@ -1,23 +1,26 @@
-//! Buckets: an install asks for all rows whose hash begins with a few bits, so a look-up does not name its contract.
+//! Buckets: an install requests all rows whose hash has the same first few bits, so a lookup does
+//! not reveal its contract.
 
-/// The most bits of a hash that an install ever reveals in a look-up.
+/// The most bits of a hash that an install ever reveals in a lookup.
 ///
-/// A directory says how many contracts it knows. One that lies about it to make buckets small learns no more than this.
+/// A directory reports how many contracts it knows. If it lies about that to make buckets smaller,
+/// it learns at most this.
 pub const MAX_BUCKET_BITS: u8 = 14;
 
-/// How many contracts a bucket holds on average, at least.
+/// The minimum average number of contracts per bucket.
 const CONTRACTS_A_BUCKET: u64 = 1_024;
 
-/// How many bits name a bucket: max(0, ⌊log2(contracts / 1024)⌋), at most [`MAX_BUCKET_BITS`].
+/// The number of bits that identify a bucket: max(0, ⌊log2(contracts / 1024)⌋), at most
+/// [`MAX_BUCKET_BITS`].
 ///
-/// Below 2,048 contracts there is one bucket with everything.
+/// Below 2,048 contracts, a single bucket holds everything.
 pub fn bucket_bits(contracts: u64) -> u8 {
     let buckets = contracts / CONTRACTS_A_BUCKET;
     let bits = buckets.checked_ilog2().unwrap_or(0);
     u8::try_from(bits).unwrap_or(MAX_BUCKET_BITS).min(MAX_BUCKET_BITS)
 }
 
-/// One bucket: the hashes whose first `bits` bits are `index`.
+/// One bucket: the hashes whose first `bits` bits equal `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bucket {
     bits: u8,
@@ -25,7 +28,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// `None` if there are too many bits, or the index does not fit into them.
+    /// Returns `None` if there are too many bits, or the index does not fit into them.
     pub fn new(bits: u8, index: u32) -> Option<Bucket> {
         let is_sound = bits <= MAX_BUCKET_BITS && u64::from(index) < 1 << bits;
         is_sound.then_some(Bucket { bits, index })
@@ -44,7 +47,7 @@ impl Bucket {
     }
 }
 
-/// The bucket of a hash. More than [`MAX_BUCKET_BITS`] bits count as that many.
+/// The bucket of a hash. More than [`MAX_BUCKET_BITS`] bits are treated as that many.
 pub fn bucket_of(hash: &[u8; 32], bits: u8) -> Bucket {
     let bits = bits.min(MAX_BUCKET_BITS);
     let [a, b, c, d, ..] = *hash;

@@ -1,7 +1,7 @@
-//! Fingerprints of entries: what the drift network compares instead of hashes.
+//! Fingerprints of entries, which the drift network compares instead of hashes.
 //!
-//! The salt is known to all members. It keeps outsiders from matching a fingerprint with public contracts; a member can
-//! still recognize a contract that it can guess.
+//! All members know the salt. It prevents outsiders from matching a fingerprint with public
+//! contracts; a member can still recognize a contract that it can guess.
 
 use contract::hash::EntryHash;
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,7 +15,7 @@ contract::hex_bytes! {
     Fingerprint
 }
 contract::hex_bytes! {
-    /// What a directory's members salt fingerprints with.
+    /// The salt that a directory's members use for fingerprints.
     #[derive(Clone, Copy, PartialEq, Eq)]
     Salt
 }
@@ -28,7 +28,8 @@ impl Salt {
         Fingerprint(mac.finalize().into_bytes().into())
     }
 
-    /// The key as a whole block: HMAC pads a shorter key with zeros. Made so, no error is left to handle.
+    /// The key as a full block: HMAC pads a shorter key with zeros anyway, and a full block leaves
+    /// no error to handle.
     fn block(&self) -> [u8; 64] {
         let mut block = [0; 64];
         for (to, from) in block.iter_mut().zip(self.0) {

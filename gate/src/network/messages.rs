@@ -1,8 +1,10 @@
-//! Requests and answers. `serde::Serialize` writes them, a `read` function takes them from untrusted bytes.
+//! Requests and responses. `serde::Serialize` writes them; a `read` function parses them from
+//! untrusted bytes.
 //!
-//! Requests are read strictly: an unknown member or a word outside its list refuses the message. Answers are read so that
-//! an older install understands a newer directory: unknown members are skipped, and a row with a word, a hash or an hour
-//! that cannot be read is dropped. What is left are values of closed types.
+//! Requests are parsed strictly: an unknown member, or a word outside its list, makes the message
+//! invalid. Responses are parsed leniently, so that an older install understands a newer directory:
+//! unknown members are ignored, and a row with an unreadable word, hash or hour is dropped. The
+//! result contains only values of closed types.
 
 use super::bucket::Bucket;
 use super::fingerprint::{Fingerprint, Salt};
@@ -13,7 +15,7 @@ use contract::hash::DefinitionHash;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Why a message is refused. It quotes nothing of the message.
+/// Why a message is refused. The text quotes nothing from the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     #[error("the message has more than {0} bytes")]
@@ -32,7 +34,7 @@ pub enum MessageError {
     Sequence,
 }
 
-/// What the corpus knows of one definition, and exactly what a contribution sends.
+/// What the corpus knows about one definition. A contribution sends exactly this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CorpusRow {
     pub definition_hash: DefinitionHash,
@@ -40,18 +42,18 @@ pub struct CorpusRow {
     pub reason_class: ReasonClass,
 }
 
-/// A change that an install met, and exactly what it reports.
+/// A change that an install encountered. A report sends exactly this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DriftReport {
     pub fp_before: Fingerprint,
     pub fp_after: Fingerprint,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     pub kinds: Vec<ChangeKind>,
     pub safety: bool,
     pub hour: Hour,
 }
 
-/// Who recorded a change of the drift feed. Reports of installs are not in it.
+/// Who recorded a change of the drift feed. The feed contains no reports from installs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DriftSource {
@@ -90,7 +92,7 @@ pub struct CorpusBucket {
     pub rows: Vec<CorpusRow>,
 }
 
-/// How many installs reported a change. Anybody with a key can report: unconfirmed.
+/// How many installs reported a change. Anyone with a key can report, so this is unconfirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InstallReport {
     pub fp_before: Fingerprint,
@@ -109,12 +111,12 @@ pub struct ReportBucket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DriftPage {
     pub v: u32,
-    /// What to ask for next, as `after`.
+    /// The `after` of the next request.
     pub next: u64,
     pub entries: Vec<DriftEntry>,
 }
 
-/// What was found of a definition after installs may have used it.
+/// What was found about a definition after installs may have used it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Advisory {
     pub seq: u64,
@@ -140,7 +142,8 @@ struct RawContribution {
 }
 
 impl CorpusRow {
-    /// Reads a contribution. A reason outside the list becomes the empty one; a verdict outside of it refuses the message.
+    /// Parses a contribution. An unknown reason becomes the empty one; an unknown verdict makes the
+    /// message invalid.
     pub fn read_contribution(bytes: &[u8]) -> Result<CorpusRow, MessageError> {
         let raw: RawContribution = read(bytes, MAX_REQUEST_BYTES)?;
         corpus_row(&raw.definition_hash, &raw.verdict, &raw.reason_class)
@@ -159,7 +162,7 @@ struct RawReport {
 }
 
 impl DriftReport {
-    /// Reads an install's report. Every kind must be on the list.
+    /// Parses an install's report. Every kind must be on the list.
     pub fn read_report(bytes: &[u8]) -> Result<DriftReport, MessageError> {
         let raw: RawReport = read(bytes, MAX_REQUEST_BYTES)?;
         let are_known = raw.kinds.iter().all(|kind| kind_of(kind).is_some());
@@ -173,7 +176,7 @@ impl DriftReport {
         report.change().filter(|_| are_known).ok_or(MessageError::OffVocabulary)
     }
 
-    /// Kinds sorted and each once, as every message has them.
+    /// Sorts the kinds and removes duplicates, as every message requires.
     pub fn sorted(mut self) -> DriftReport {
         self.kinds.sort_unstable();
         self.kinds.dedup();
@@ -191,7 +194,7 @@ struct RawChange {
 }
 
 impl RawChange {
-    /// Kinds that a newer directory knows are left out.
+    /// Kinds that only a newer directory knows are dropped.
     fn change(&self) -> Option<DriftReport> {
         let change = DriftReport {
             fp_before: self.fp_before.parse().ok()?,
@@ -218,7 +221,8 @@ impl Parameters {
         known_version(raw.v)?;
         let salt = raw.salt.parse().map_err(|_| MessageError::OffVocabulary)?;
         let parameters = Parameters::new(raw.contracts, salt);
-        // INVARIANT: the number of bits follows from the number of contracts. An answer cannot ask for narrower buckets.
+        // INVARIANT: the number of bits follows from the number of contracts. A response cannot
+        // request narrower buckets.
         let is_derived = parameters.bucket_bits == raw.bucket_bits;
         is_derived.then_some(parameters).ok_or(MessageError::OtherBucket)
     }
@@ -245,7 +249,7 @@ impl CorpusBucket {
         CorpusBucket { v: VERSION, bucket_bits: bucket.bits(), bucket: bucket.index(), rows }
     }
 
-    /// Reads the answer for a bucket. Rows outside of the bucket are dropped.
+    /// Parses the response for a bucket. Rows outside of the bucket are dropped.
     pub fn read(bytes: &[u8], asked: Bucket) -> Result<CorpusBucket, MessageError> {
         let raw: RawCorpusBucket = read(bytes, MAX_ANSWER_BYTES)?;
         known_version(raw.v)?;
@@ -279,7 +283,7 @@ impl ReportBucket {
         ReportBucket { v: VERSION, bucket_bits: bucket.bits(), bucket: bucket.index(), reports }
     }
 
-    /// Reads the answer for a bucket of `fp_before`. Reports outside of the bucket are dropped.
+    /// Parses the response for a bucket of `fp_before`. Reports outside of the bucket are dropped.
     pub fn read(bytes: &[u8], asked: Bucket) -> Result<ReportBucket, MessageError> {
         let raw: RawReportBucket = read(bytes, MAX_ANSWER_BYTES)?;
         known_version(raw.v)?;
@@ -315,7 +319,7 @@ impl DriftPage {
         DriftPage { v: VERSION, next, entries }
     }
 
-    /// Reads a page of the feed. Entries that the crawler did not record are dropped.
+    /// Parses a page of the feed. Entries that the crawler did not record are dropped.
     pub fn read(bytes: &[u8], after: u64) -> Result<DriftPage, MessageError> {
         let raw: RawDriftPage = read(bytes, MAX_ANSWER_BYTES)?;
         known_version(raw.v)?;
@@ -401,7 +405,8 @@ fn at_most(rows: usize, limit: usize) -> Result<(), MessageError> {
     (rows <= limit).then_some(()).ok_or(MessageError::TooManyRows(limit))
 }
 
-/// Numbers ascend from `after`, and `next` is the last of them: a feed cannot make an install skip or repeat for ever.
+/// Checks that the numbers ascend from `after` and end with `next`, so that a feed cannot make an
+/// install skip entries or loop forever.
 fn ascending(
     mut numbers: impl Iterator<Item = u64>,
     after: u64,

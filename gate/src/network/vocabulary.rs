@@ -1,4 +1,4 @@
-//! The closed lists of words. A word outside of its list never travels further than the reader that met it.
+//! The closed lists of words. A word outside its list goes no further than the parser that read it.
 
 use contract::time::Timestamp;
 use std::fmt;
@@ -20,7 +20,7 @@ macro_rules! vocabulary {
                 }
             }
 
-            /// The word that is spelled exactly so.
+            /// The word with exactly this spelling.
             pub fn of(text: &str) -> Option<$name> {
                 $name::ALL.iter().copied().find(|word| word.as_str() == text)
             }
@@ -60,14 +60,14 @@ vocabulary! {
 }
 
 impl ReasonClass {
-    /// Reads leniently: a word that is not on the list becomes the empty one.
+    /// Parses leniently: an unknown word becomes the empty one.
     pub fn or_unstated(text: &str) -> ReasonClass {
         ReasonClass::of(text).unwrap_or(ReasonClass::Unstated)
     }
 }
 
 vocabulary! {
-    /// What the corpus has on file for a definition.
+    /// The corpus's verdict on a definition.
     CorpusVerdict {
         Cleared = "cleared",
         Dangerous = "dangerous",
@@ -77,14 +77,15 @@ vocabulary! {
 vocabulary! {
     /// What a later finding says about a definition.
     AdvisoryKind {
-        /// It was found dangerous.
+        /// The definition was found dangerous.
         Dangerous = "dangerous",
-        /// An earlier row about it no longer counts.
+        /// An earlier row about the definition no longer counts.
         Withdrawn = "withdrawn",
     }
 }
 
-/// A moment, rounded down to its hour in UTC: `2026-11-18T06`. Finer times would help to link two messages.
+/// A time rounded down to the hour in UTC: `2026-11-18T06`. Finer times would help to link two
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hour(Timestamp);
 
@@ -95,13 +96,13 @@ impl Hour {
         Hour(Timestamp(moment.0 - moment.0.rem_euclid(HOUR_MILLISECONDS)))
     }
 
-    /// Reads exactly what `Display` writes.
+    /// Parses exactly the output of `Display`.
     pub fn parse(text: &str) -> Option<Hour> {
         let is_long_enough = text.len() == "2026-11-18T06".len();
         is_long_enough.then(|| Timestamp::parse(&format!("{text}:00:00Z")))?.map(Hour)
     }
 
-    /// Its first moment.
+    /// The start of the hour.
     pub const fn start(self) -> Timestamp {
         self.0
     }
