@@ -1,4 +1,4 @@
-//! Why something is held: the drift part of the closed list of reason codes.
+//! Why something is held: the part of the closed list of reason codes that is about drift.
 
 use std::fmt;
 

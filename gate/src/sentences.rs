@@ -1,7 +1,9 @@
-//! Sentences about schemas: what a parameter accepts now, or what results may be, in the words of the schema.
+//! Sentences about schemas: what a parameter accepts now, or what results may contain, in the
+//! schema's terms.
 //!
-//! INVARIANT: a sentence for a model has numbers, values and patterns of the accepted definition only. The names of types
-//! and keywords are JSON Schema's own, so either side's may be told.
+//! INVARIANT: a sentence for a model contains numbers, values and patterns of the accepted
+//! definition only. The names of types and keywords are defined by JSON Schema, so those of either
+//! side may be used.
 
 use crate::naming::shown_name;
 use crate::words::{Audience, escape_hidden};
@@ -9,16 +11,17 @@ use contract::change::{ChangeKind, Finding};
 use contract::detail::{Detail, LimitChange, LimitValue, Limited, Listed, TypeChange, ValueChange};
 use contract::json::Document;
 
-/// Whose values a sentence is about.
+/// The kind of values that a sentence is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
-    /// What a call gives.
+    /// The arguments of a call.
     Arguments,
-    /// What a call returns.
+    /// The results of a call.
     Results,
 }
 
-/// The sentence of a finding whose detail is known. `subject` is the parameter in backticks, or what stands for the whole.
+/// The sentence for a finding whose detail is known. `subject` is the parameter in backticks, or a
+/// phrase for the whole.
 pub(crate) fn sentence(
     finding: &Finding,
     subject: &str,
@@ -38,7 +41,7 @@ pub(crate) fn sentence(
     Some(format!("{subject} {said}"))
 }
 
-/// Whether a finding is that members which are not declared are no longer accepted.
+/// Whether a finding is that undeclared members are no longer accepted.
 pub(crate) fn closes_object(finding: &Finding) -> bool {
     finding.kind == ChangeKind::ConstraintNarrowed
         && finding.detail.is_some()
@@ -54,10 +57,10 @@ fn is_model(audience: Audience<'_>) -> bool {
     }
 }
 
-/// A limit, by which way it points and what it counts.
+/// A kind of limit: its direction and the unit it counts.
 struct Measure {
     is_lower: bool,
-    /// What is counted, one and many; nothing where the value itself is limited.
+    /// The unit in singular and plural; `None` if the value itself is limited.
     unit: Option<(&'static str, &'static str)>,
     noun: &'static str,
 }
@@ -122,7 +125,7 @@ impl Measure {
         }
     }
 
-    /// How far a value may go.
+    /// Describes how far a value may go.
     fn reach(&self, value: &LimitValue) -> String {
         let number = self.number(value);
         match (self.unit, self.is_lower) {
@@ -151,7 +154,7 @@ fn unit((one, many): (&'static str, &'static str), value: &LimitValue) -> &'stat
     if value.number == "1" { one } else { many }
 }
 
-/// A number with commas between thousands.
+/// A number with thousands separators.
 fn readable_number(number: &str) -> String {
     let (sign, digits) = match number.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -181,7 +184,7 @@ fn listed(
         ChangeKind::EnumValuesRemoved if !change.was_listed => {
             let only = if is_result { "is now always" } else { "now accepts only" };
             match (is_model(audience), &change.added) {
-                // Without a value left there is nothing to list.
+                // No value is left to list.
                 (_, Listed { values, more: 0 }) if values.is_empty() => return None,
                 (true, _) if is_result => "is now always a listed value".to_owned(),
                 (true, _) => "now accepts only listed values".to_owned(),
@@ -204,7 +207,7 @@ fn listed(
     })
 }
 
-/// `a`, `b` or 3 further values. For a model: those that can be shown as they are.
+/// `a`, `b` or 3 further values. For a model, only values that are safe to show.
 fn either(listed: &Listed, audience: Audience<'_>) -> Option<String> {
     let mut shown: Vec<String> = Vec::new();
     let mut more = listed.more;
@@ -227,7 +230,8 @@ fn either(listed: &Listed, audience: Audience<'_>) -> Option<String> {
     Some(if shown.is_empty() { last } else { format!("{} or {last}", shown.join(", ")) })
 }
 
-/// A JSON value as it stands in backticks: a string without its quotes, where it can be taken for nothing else.
+/// A JSON value for use in backticks: a string loses its quotes unless it could then be mistaken
+/// for another value.
 pub(crate) fn readable_value(json: &str) -> String {
     let document = Document::parse(json);
     let text = document.as_ref().ok().and_then(|document| document.root().as_str());
@@ -288,7 +292,7 @@ fn one_of(types: &[&'static str]) -> String {
     }
 }
 
-/// A keyword whose values the excerpts are.
+/// The sentence for a keyword whose values are in the excerpts.
 fn keyword(finding: &Finding, audience: Audience<'_>) -> Option<String> {
     let is_narrower = match finding.kind {
         ChangeKind::ConstraintNarrowed => true,
@@ -336,7 +340,7 @@ fn keyword(finding: &Finding, audience: Audience<'_>) -> Option<String> {
     })
 }
 
-/// An excerpt in backticks, if it is whole and short.
+/// An excerpt in backticks, if it is complete and short.
 fn shown(finding: &Finding, text: &Option<String>) -> Option<String> {
     const LONGEST: usize = 80;
     let text = text.as_ref().filter(|text| finding.is_whole() && text.len() <= LONGEST)?;
@@ -375,8 +379,8 @@ fn header(finding: &Finding) -> String {
     }
 }
 
-/// The sentence about an output schema: its first change, and how many more there are. `name` gives the member that a
-/// change is about, in backticks.
+/// The sentence about an output schema: its first change, and the number of further ones. `name`
+/// returns the member that a change is about, in backticks.
 pub(crate) fn results(
     finding: &Finding,
     name: impl Fn(&Finding) -> Option<String>,

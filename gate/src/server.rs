@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(String);
 
-/// Why a text is no server id.
+/// The text is not a valid server id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a server id: lower-case letters, digits, `.`, `_` and `-`, at most 64, without `__`"
@@ -54,18 +54,18 @@ impl serde::Serialize for ServerId {
     }
 }
 
-/// Where a server stands.
+/// The status of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerStatus {
-    /// No pin yet.
+    /// Nothing is pinned yet.
     Unbaselined,
     /// Nothing is held.
     Verified,
-    /// Some entry is held.
+    /// At least one entry is held.
     Changed,
-    /// First use awaits approval.
+    /// The first use awaits approval.
     Pending,
-    /// A person has stopped it.
+    /// A person stopped the server.
     Quarantined,
 }
 

@@ -1,8 +1,9 @@
-//! Which words of a server are shown.
+//! Decides which of a server's texts are shown.
 //!
-//! INVARIANT: words of a server that nobody accepted go to a person, or to a program that asks for them on purpose.
-//! Everything else is told where they are, how long they are and their hash. An agent with a shell runs the command that a
-//! refusal names, and must not read there what the gate kept from it.
+//! INVARIANT: unaccepted text from a server is shown only to a person, or to a program that
+//! requests it explicitly. In all other output it is replaced by its place, its length and its
+//! hash. An agent with a shell may run the command that a refusal names, and must not see there
+//! what the gate withheld from it.
 
 use crate::judge::Judgement;
 use crate::naming::{Approved, shown_name};
@@ -18,12 +19,12 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerText {
     Shown,
-    /// Left out, and only located.
+    /// Text is left out; only its place, length and hash are shown.
     Located,
 }
 
 impl ServerText {
-    /// A name that the server chose. One that nobody accepted is shown by the rule for names in refusals.
+    /// A name chosen by the server. An unaccepted name is shown by the rule for names in refusals.
     pub fn name(self, name: &str, is_accepted: bool) -> Cow<'_, str> {
         match self {
             ServerText::Shown => Cow::Borrowed(name),
@@ -32,13 +33,13 @@ impl ServerText {
         }
     }
 
-    /// A version that the server reports: one that could carry a message is not shown.
+    /// A version that the server reports. A version that could carry a message is not shown.
     pub fn version(self, version: &str) -> Option<&str> {
         let is_plain = self == ServerText::Shown || shown_name(version, false) == version;
         is_plain.then_some(version)
     }
 
-    /// Why a list cannot be read. The reason quotes names of the list in backticks.
+    /// Why a list cannot be read. The reason quotes names from the list in backticks.
     pub fn unreadable(self, words: &str) -> Cow<'_, str> {
         match self {
             ServerText::Shown => Cow::Borrowed(words),
@@ -47,8 +48,8 @@ impl ServerText {
     }
 }
 
-/// A sentence of ours with what it quotes shown by the rule for new names. A quotation may have backticks in it, so
-/// everything from the first to the last one counts as quoted.
+/// Our own sentence, with its quotations shown by the rule for new names. A quotation may contain
+/// backticks, so everything from the first to the last one counts as quoted.
 fn without_quotations(words: &str) -> String {
     const BETWEEN: &str = "` has no string `";
     let (Some(first), Some(last)) = (words.find('`'), words.rfind('`')) else {
@@ -63,10 +64,10 @@ fn without_quotations(words: &str) -> String {
     format!("{before}`{}`{after}", names.join(BETWEEN))
 }
 
-/// A text that is left out: enough to recognise it.
+/// A withheld text, with enough information to recognize it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Withheld {
-    /// In characters.
+    /// The length in characters.
     length: usize,
     hash: String,
 }
@@ -86,7 +87,7 @@ impl Withheld {
     }
 }
 
-/// A judgement as far as it may be shown.
+/// A judgement, limited to what may be shown.
 #[derive(Debug)]
 pub struct Printable<'j> {
     pub judgement: &'j Judgement,
@@ -96,7 +97,7 @@ pub struct Printable<'j> {
 
 impl<'j> Printable<'j> {
     pub fn new(judgement: &'j Judgement, text: ServerText) -> Printable<'j> {
-        // The user writes an origin; it is no word of the server.
+        // The user writes the origin; it is not the server's text.
         let is_ours = judgement.id.entry_type == EntryType::Origin;
         let text = if is_ours { ServerText::Shown } else { text };
         let before = judgement.before.as_ref().filter(|_| has_trusted_baseline(judgement));
@@ -107,13 +108,13 @@ impl<'j> Printable<'j> {
         self.text == ServerText::Located
     }
 
-    /// The approved entry.
+    /// The approved entry, unless it is withheld.
     pub fn before(&self) -> Option<&'j Entry> {
         let is_shown = !self.is_located() || has_trusted_baseline(self.judgement);
         self.judgement.before.as_ref().filter(|_| is_shown)
     }
 
-    /// The entry as it is now, unless it is left out.
+    /// The current entry, unless it is withheld.
     pub fn after(&self) -> Option<&'j Entry> {
         self.judgement.after.as_ref().filter(|_| !self.is_located())
     }
@@ -137,7 +138,7 @@ impl<'j> Printable<'j> {
         }
     }
 
-    /// The same about several entries, of which `names` tells which they are.
+    /// Like [`Self::say_of`], about several entries; `names` lists them.
     pub fn say_of_several(&self, names: &str, finding: &Finding) -> String {
         match self.text {
             ServerText::Shown => words::say_of_several(names, finding, Audience::Person),
@@ -159,7 +160,7 @@ impl<'j> Printable<'j> {
         finding.before.as_deref().filter(|_| is_shown)
     }
 
-    /// The new value. Of a marker that is left out the rule is told, which is Holdpoint's own word.
+    /// The new value. For a withheld marker this is the rule, which is Holdpoint's own text.
     pub fn after_of<'f>(&self, finding: &'f Finding) -> Option<&'f str> {
         let after = finding.after.as_deref()?;
         match (self.text, finding.kind) {
@@ -169,7 +170,7 @@ impl<'j> Printable<'j> {
         }
     }
 
-    /// The value that [`after_of`](Self::after_of) leaves out, in full.
+    /// Describes the full value that [`after_of`](Self::after_of) withholds.
     pub fn withheld_of(&self, finding: &Finding) -> Option<Withheld> {
         let after = finding.after.as_deref().filter(|_| self.is_located())?;
         if can_say_nothing(after) {
@@ -191,19 +192,19 @@ impl<'j> Printable<'j> {
         });
         let not_inert = self.judgement.not_inert.as_deref().map(move |words| match text {
             ServerText::Shown => Cow::Borrowed(words),
-            // The pointer behind it has names of the server.
+            // The pointer that follows contains names chosen by the server.
             ServerText::Located => Cow::Borrowed(words.split(" at `").next().unwrap_or(words)),
         });
         detail.into_iter().chain(not_inert)
     }
 }
 
-/// Whether a value can carry no message: it is shown as it is.
+/// Whether a value cannot carry a message, so that it can be shown unchanged.
 fn can_say_nothing(value: &str) -> bool {
     matches!(value, "true" | "false" | "null")
 }
 
-/// The value that a JSON Pointer leads to.
+/// The value at a JSON Pointer.
 fn value_at<'a>(root: Node<'a>, pointer: &str) -> Option<Node<'a>> {
     pointer.split('/').skip(1).try_fold(root, |node, step| {
         let step = step.replace("~1", "/").replace("~0", "~");
@@ -214,7 +215,8 @@ fn value_at<'a>(root: Node<'a>, pointer: &str) -> Option<Node<'a>> {
     })
 }
 
-/// Whether the approved side is what was approved. Pins that another program changed are nobody's approval.
+/// Whether the approved side can be trusted. Pins that another program changed were not approved by
+/// anyone.
 fn has_trusted_baseline(judgement: &Judgement) -> bool {
     judgement.reason != Some(Reason::BaselineLost)
 }

@@ -1,8 +1,8 @@
-//! Words of commands that a person is told to type. They are read by a POSIX shell.
+//! Words of commands for a person to type, quoted for a POSIX shell.
 
 use std::path::Path;
 
-/// Quotes a word where a shell would not read it as it stands.
+/// Quotes a word if the shell would otherwise interpret it.
 pub fn word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
@@ -12,7 +12,7 @@ pub fn word(text: &str) -> String {
     }
 }
 
-/// Quotes a path where a shell would not read it as it stands.
+/// Quotes a path if the shell would otherwise interpret it.
 pub fn path(path: &Path) -> String {
     word(&path.display().to_string())
 }

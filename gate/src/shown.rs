@@ -1,26 +1,28 @@
-//! What the client is shown of a list.
+//! What the client sees of a list.
 
 use crate::judge::SurfaceJudgement;
 use crate::pins::{EntryPins, PinBook};
 use crate::posture::Posture;
 use contract::surface::{Entry, EntryId, ListKind, Surface};
 
-/// Whether lists are shaped.
+/// How lists are modified before the client sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ListMode {
-    /// Accepted definitions, and a stub for each tool that was held when it was first seen ([`crate::stub`]).
+    /// Accepted definitions, plus a stub for each tool that was held when it was first seen
+    /// ([`crate::stub`]).
     #[default]
     Stub,
     /// Accepted definitions only.
     Accepted,
-    /// What the server said, as it said it.
+    /// The server's response, unmodified.
     Observed,
 }
 
-/// The entries of a list as the client is to see them: each byte for byte as the server sent it when it was accepted.
+/// The entries of a list as the client sees them: each is byte for byte what the server sent when
+/// it was accepted.
 ///
-/// INVARIANT: except under monitor and `list = "observed"`, they contain no text that was not accepted.
+/// INVARIANT: except under monitor and `list = "observed"`, they contain no unaccepted text.
 pub fn shown<'a>(
     book: &'a PinBook,
     surface: &'a Surface,
@@ -32,7 +34,8 @@ pub fn shown<'a>(
     entries.map(|(id, entry)| (id, entry.raw())).collect()
 }
 
-/// The same as entries, which a change of their own name does not rename.
+/// Like [`shown`], with the id of each entry. The id stays the same even if the entry's own name
+/// changes.
 pub fn shown_entries<'a>(
     book: &'a PinBook,
     surface: &'a Surface,
@@ -56,7 +59,8 @@ fn shown_entry<'a>(
         return None;
     }
     let pins = book.get(entry.id());
-    // What is equal to any approved pin is shown as it was then: a vendor's revert is not an event.
+    // An entry that equals any approved pin is shown as approved then: reverting to an earlier
+    // version is not a change.
     if let Some(pin) = pins.and_then(|pins| pins.approved_with(entry.entry_hash())) {
         return Some((entry.id(), &pin.entry));
     }

@@ -1,30 +1,30 @@
-//! How a server's status moves: these transitions and no others.
+//! The transitions of a server's status. There are no others.
 
 use crate::server::ServerStatus;
 
-/// What happened to a server.
+/// An event that affects a server's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
-    /// It was seen for the first time and is trusted as it is.
+    /// The server was seen for the first time and trusted.
     FirstUseTrusted,
-    /// It was seen for the first time and waits for a person.
+    /// The server was seen for the first time and waits for a person's approval.
     FirstUseAsked,
-    /// It was judged: is something held?
+    /// The server was judged. `is_held` says whether anything is held.
     Judged {
         is_held: bool,
     },
-    /// A person approved; is something still held?
+    /// A person approved changes. `is_held` says whether anything is still held.
     Approved {
         is_held: bool,
     },
     Quarantined,
-    /// A person let it go; what a fresh look made of it follows as `Judged`.
+    /// A person released it from quarantine. The result of the next judgement follows as `Judged`.
     Released {
         has_baseline: bool,
     },
 }
 
-/// A step that the status machine does not have.
+/// A transition that the status does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     #[error("the server is quarantined: release it first")]
@@ -37,7 +37,7 @@ pub enum NotAllowed {
     NoBaseline,
 }
 
-/// The status after a happening.
+/// The status after an event.
 pub fn next(status: ServerStatus, happening: Happening) -> Result<ServerStatus, NotAllowed> {
     use ServerStatus::{Changed, Pending, Quarantined, Unbaselined, Verified};
     let judged = |is_held: bool| if is_held { Changed } else { Verified };
@@ -46,10 +46,11 @@ pub fn next(status: ServerStatus, happening: Happening) -> Result<ServerStatus, 
         (Quarantined, Happening::Released { has_baseline: true }) => Ok(Verified),
         (Quarantined, Happening::Released { has_baseline: false }) => Ok(Unbaselined),
         (_, Happening::Released { .. }) => Err(NotAllowed::NotQuarantined),
-        // It stays where a person put it, whatever it shows meanwhile; approving it is an error.
+        // A quarantined server stays quarantined, whatever it reports meanwhile; approving it is an
+        // error.
         (Quarantined, Happening::Judged { .. }) => Ok(Quarantined),
         (Quarantined, _) => Err(NotAllowed::IsQuarantined),
-        // What is held at first sight is held as everything else is.
+        // Entries that are held on first use are held like all others.
         (Unbaselined, Happening::FirstUseTrusted) => Ok(Verified),
         (Unbaselined | Pending, Happening::FirstUseAsked) => Ok(Pending),
         (_, Happening::FirstUseTrusted | Happening::FirstUseAsked) => Err(NotAllowed::HasBaseline),

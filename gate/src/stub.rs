@@ -1,5 +1,6 @@
-//! What the client is shown in place of a tool that was held when it was first seen: a name and words of ours, so that a
-//! person who misses the tool learns why. Nothing of it is the server's but a name that can carry no message.
+//! Stubs, which the client sees in place of tools that were held when first seen: a name and our
+//! own text, so that a person who misses the tool learns why. Nothing in a stub comes from the
+//! server except a name that cannot carry a message.
 
 use crate::judge::{Judgement, SurfaceJudgement};
 use crate::naming::shown_name;
@@ -10,21 +11,23 @@ use crate::words::{self, Reviewer};
 use contract::json::escape_into;
 use contract::surface::{EntryId, ListKind, Surface};
 
-/// The most stubs of a list: a server cannot fill the client's list with tools that it may not use.
+/// The most stubs in a list, so that a server cannot fill the client's list with tools that may not
+/// be used.
 pub const MAX_STUBS: usize = 10;
 
-/// A tool that stands for a held one.
+/// A placeholder for a held tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stub<'a> {
-    /// The tool that it stands for.
+    /// The tool that it represents.
     pub id: &'a EntryId,
-    /// The name that the client sees: the tool's own, if a refusal may show it, else `held_` and the beginning of its hash.
+    /// The name that the client sees: the tool's own if a refusal may show it, otherwise `held_`
+    /// and the start of its hash.
     pub name: String,
-    /// The definition that the client is shown.
+    /// The definition that the client sees.
     pub definition: String,
 }
 
-/// The stubs of a server's list of tools, in the order of the list.
+/// The stubs for a server's list of tools, in list order.
 pub fn stubs<'a>(
     reviewer: Reviewer<'_>,
     book: &PinBook,
@@ -47,7 +50,7 @@ pub fn stubs<'a>(
     held.filter(|stub| !is_taken(stub)).take(MAX_STUBS).collect()
 }
 
-/// Whether nothing of the entry was ever accepted, and its pins are not to blame for that.
+/// Whether no version of the entry was ever accepted, and that is not due to tampered pins.
 fn is_first_sight(book: &PinBook, judged: &Judgement) -> bool {
     let accepted = book.get(&judged.id).and_then(EntryPins::accepted);
     accepted.is_none() && judged.before.is_none() && !book.tampered.contains_key(&judged.id)

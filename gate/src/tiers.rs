@@ -1,7 +1,8 @@
-//! The tier ladder: what may be asked when the contract's comparison alone cannot settle a change.
+//! The tier ladder: what may be consulted when comparing the contract alone cannot settle a change.
 //!
-//! Every tier is held off by default: it answers "not run", costs nothing and sends nothing. Tiers only tighten, with one
-//! exception: behaviour that was observed here may let a behavioral change go on, for this process and this definition.
+//! By default every tier is off: it answers "not run", costs nothing and sends nothing. Tiers only
+//! tighten, with one exception: behavior observed on this machine may let a behavioral change
+//! proceed, for this process and this definition.
 
 use crate::judge::{Judgement, SurfaceJudgement};
 use crate::reason::Reason;
@@ -11,12 +12,12 @@ use contract::hash::DefinitionHash;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Tier 1: what a corpus of known contracts has on file for this exact definition.
+/// Tier 1: what a corpus of known contracts has recorded for this exact definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CorpusAnswer {
     NotRun,
     Unknown,
-    /// A hint which local check is worth running. It never replaces one.
+    /// A hint about which local check is worth running. It never replaces one.
     Cleared,
     Dangerous,
 }
@@ -39,7 +40,7 @@ impl CorpusAnswer {
     }
 }
 
-/// Tier 2: what a reader of the two definitions thinks. An opinion, never a clearance.
+/// Tier 2: the opinion of a reader of the two definitions. It is never a clearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opinion {
     NotRun,
@@ -58,13 +59,13 @@ impl Opinion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Behavior {
     NotRun,
-    /// The server is not the operator's own, so it is not probed.
+    /// The server does not belong to the operator, so it is not tested.
     Declined,
     /// Nothing could be observed.
     Unavailable,
-    /// Everything that was observed is as the contract says.
+    /// Everything that was observed matches the contract.
     Cleared,
-    /// Something that was observed is not as the contract says.
+    /// Something that was observed departs from the contract.
     Failed,
 }
 
@@ -87,7 +88,7 @@ impl Behavior {
         }
     }
 
-    /// Whether a battery was run to its end: only then did the tier run.
+    /// Whether a battery was completed. Only then did the tier run.
     pub const fn is_observed(self) -> bool {
         match self {
             Behavior::Cleared | Behavior::Failed => true,
@@ -108,7 +109,7 @@ impl serde::Serialize for Behavior {
     }
 }
 
-/// A tier could not be asked. It counts as a tier that was not there.
+/// A tier could not be consulted. It counts as absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss;
 
@@ -133,7 +134,7 @@ pub trait Verifier {
     }
 }
 
-/// The tier that is not there.
+/// A tier that is turned off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held;
 
@@ -141,7 +142,7 @@ impl Corpus for Held {}
 impl Reader for Held {}
 impl Verifier for Held {}
 
-/// The tiers above the comparison, in their order.
+/// The tiers above the comparison, in order.
 #[derive(Clone, Copy)]
 pub struct Ladder<'a> {
     pub corpus: &'a dyn Corpus,
@@ -161,18 +162,18 @@ impl Default for Ladder<'static> {
     }
 }
 
-/// How far up a judgement went.
+/// The result of climbing the ladder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Climbed {
     pub provenance: Provenance,
-    /// What each tier said, in their order.
+    /// The answers of the tiers, in order.
     pub corpus: CorpusAnswer,
     pub opinion: Opinion,
     pub behavior: Behavior,
 }
 
 impl Ladder<'_> {
-    /// Takes every inconclusive judgement of a surface as far up as there are tiers to ask.
+    /// Takes every inconclusive judgement of a surface up the ladder.
     pub fn climb_all(&self, judgement: &mut SurfaceJudgement) {
         let mut is_moved = false;
         for entry in &mut judgement.entries {
@@ -188,7 +189,7 @@ impl Ladder<'_> {
         }
     }
 
-    /// Takes an inconclusive judgement as far up as there are tiers to ask. Anything else is settled already.
+    /// Takes an inconclusive judgement up the ladder. Other judgements are already settled.
     pub fn climb(&self, judgement: &mut Judgement) {
         if judgement.verdict != Verdict::Inconclusive {
             return;
@@ -199,8 +200,9 @@ impl Ladder<'_> {
         let corpus = asked(CorpusAnswer::NotRun, || self.corpus.look_up(definition));
         match corpus {
             CorpusAnswer::NotRun => {}
-            // INVARIANT: a cleared corpus settles nothing. The hash that it knows leaves out the very members that a
-            // behavioral kind is about, and evidence from elsewhere has less to it than a check that ran here.
+            // INVARIANT: a cleared corpus settles nothing. The hash it knows excludes the very
+            // members that a behavioral kind is about, and evidence from elsewhere is weaker than a
+            // check that ran here.
             CorpusAnswer::Unknown | CorpusAnswer::Cleared => provenance.tier_reached = 1,
             CorpusAnswer::Dangerous => {
                 provenance.tier_reached = 1;
@@ -211,7 +213,7 @@ impl Ladder<'_> {
         let opinion = asked(Opinion::NotRun, || self.reader.read(judgement));
         match opinion {
             Opinion::NotRun => {}
-            // INVARIANT: however benign it looks, an opinion never turns a hold into a proceed.
+            // INVARIANT: an opinion, however benign, never turns a hold into a proceed.
             Opinion::Abstained | Opinion::LikelyBenign => {
                 provenance.tier_reached = 2;
                 provenance.verdict_scope = Scope::Semantic;
@@ -222,7 +224,8 @@ impl Ladder<'_> {
                 return hold(judgement, provenance, (corpus, opinion, Behavior::NotRun));
             }
         }
-        // Behaviour answers a behavioral question. For any other one, a cleared corpus chooses that it is looked at too.
+        // Observed behavior answers a behavioral question. For any other question it is tested only
+        // if the corpus cleared the definition.
         let behavior = match is_behavioral(judgement) || corpus == CorpusAnswer::Cleared {
             true => asked(Behavior::Unavailable, || self.verifier.observe(judgement)),
             false => Behavior::NotRun,
@@ -240,7 +243,8 @@ impl Ladder<'_> {
     }
 }
 
-/// What a tier answers. An error and a panic are a miss: nothing of a tier reaches the gate but its answer.
+/// Consults a tier. An error or a panic counts as a miss, so nothing but the tier's answer reaches
+/// the gate.
 fn asked<T>(miss: T, ask: impl FnOnce() -> Result<T, Miss>) -> T {
     match catch_unwind(AssertUnwindSafe(ask)) {
         Ok(Ok(answer)) => answer,
@@ -259,8 +263,9 @@ fn hold(
     judgement.climbed = Some(Climbed { provenance, corpus, opinion, behavior });
 }
 
-/// The calls go on. INVARIANT: nothing is accepted by that. The client goes on seeing the approved definition, the new one
-/// waits for a person, and a call that uses what only the new one has is held.
+/// Lets the calls proceed. INVARIANT: this accepts nothing. The client continues to see the
+/// approved definition, the new one waits for a person, and a call that uses something only the new
+/// one has is held.
 fn clear(judgement: &mut Judgement, provenance: &mut Provenance) {
     judgement.verdict = Verdict::Proceed;
     judgement.reason = None;
@@ -269,7 +274,8 @@ fn clear(judgement: &mut Judgement, provenance: &mut Provenance) {
     provenance.framing = Framing::ContractDiffNotSafety;
 }
 
-/// Whether observed behaviour is what the change is about, and there is an approved definition that calls can go on with.
+/// Whether the change is about observable behavior, and there is an approved definition that calls
+/// can continue with.
 pub fn is_behavioral(judgement: &Judgement) -> bool {
     let classes = || judgement.findings.iter().map(|finding| finding.class);
     let is_settled_otherwise = |class: ChangeClass| match class {

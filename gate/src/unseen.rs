@@ -1,5 +1,5 @@
-//! The parts of a server that were not reviewed yet: all of one that waits for its first approval, and of any other one the
-//! origin and the identity, where no pin has them.
+//! The parts of a server that have not been reviewed: everything if it waits for its first
+//! approval, and otherwise the origin and the identity if no pin covers them.
 
 use crate::comparing::{Compared, Comparer};
 use crate::judge::{Judgement, SurfaceJudgement, judge_each};
@@ -11,8 +11,9 @@ use crate::time::Timestamp;
 use crate::verdict::Verdict;
 use contract::surface::{Anchor, Entry, EntryType, Surface};
 
-/// Whether a person is still to say that the server may be used at all. They say it of everything at once: of what they
-/// left out it would later look as if it was simply added.
+/// Whether a person still has to decide whether the server may be used at all. They decide about
+/// everything at once: entries that they left out would later look as if they had simply been
+/// added.
 pub fn awaits_first_approval(status: ServerStatus, book: &PinBook) -> bool {
     match status {
         ServerStatus::Pending => true,
@@ -21,7 +22,8 @@ pub fn awaits_first_approval(status: ServerStatus, book: &PinBook) -> bool {
     }
 }
 
-/// Judges a server of a home: as [`crate::judge::judge_surface`] does, but accepts nothing that was not reviewed.
+/// Judges a server of a home, like [`crate::judge::judge_surface`], but accepts nothing that was
+/// not reviewed.
 pub fn judge_server(
     status: ServerStatus,
     book: &PinBook,
@@ -32,8 +34,8 @@ pub fn judge_server(
     judge_server_again(status, book, surface, settings, auto_pins_today, &mut Compared::default())
 }
 
-/// The same where the server was judged before: what did not change since is not compared again. `compared` is then
-/// what this judgement compared.
+/// Like [`judge_server`], for a server that was judged before: unchanged entries are not compared
+/// again. `compared` is replaced by the comparisons of this judgement.
 pub fn judge_server_again(
     status: ServerStatus,
     book: &PinBook,
@@ -47,7 +49,8 @@ pub fn judge_server_again(
     judgement
 }
 
-/// The same for a surface that is judged once more right after: what was scanned is not scanned again.
+/// Like [`judge_server_again`], for a surface that is judged again right afterwards: keeps the
+/// scans for that.
 fn judge_once(
     status: ServerStatus,
     book: &PinBook,
@@ -70,8 +73,9 @@ fn judge_once(
     judgement
 }
 
-/// Whether the server counts as changed, which does not depend on whether the posture serves what changed: monitor
-/// counts what guard would hold. `judgement` is the one that was just made with `compared`, so nothing is compared again.
+/// Whether the server counts as changed. This does not depend on whether the posture serves changed
+/// entries: under monitor, guard's rules decide. `judgement` must be the one just made with
+/// `compared`, so that nothing is compared again.
 pub fn is_changed(
     judgement: &SurfaceJudgement,
     status: ServerStatus,
@@ -91,16 +95,16 @@ pub fn is_changed(
         .is_held()
 }
 
-/// How a server stands once what it says now was taken in.
+/// The state of a server after its current surface was taken in.
 #[derive(Debug)]
 pub struct TakenIn {
     pub judgement: SurfaceJudgement,
-    /// The benign changes, which are pinned in the book already.
+    /// The benign changes. They are already pinned in the book.
     pub repinned: Vec<Entry>,
     pub is_changed: bool,
 }
 
-/// Judges what a server says now, and pins benign changes again where that is allowed.
+/// Judges a server's current surface, and re-pins benign changes if that is allowed.
 pub fn take_in(
     status: ServerStatus,
     book: &mut PinBook,
@@ -120,7 +124,8 @@ pub fn take_in(
     }
     let auto_pins = auto_pins_today + repinned.len();
     if !repinned.is_empty() {
-        // INVARIANT: what was accepted just now counts for today, though it is not written yet.
+        // INVARIANT: pins accepted just now count for today, although they have not been written
+        // yet.
         judgement = judge_once(status, book, surface, settings, auto_pins, compared);
     }
     judgement.defer_accepted();
@@ -129,7 +134,7 @@ pub fn take_in(
     TakenIn { judgement, repinned, is_changed }
 }
 
-/// As whose act benign changes are pinned again, and when.
+/// The time of an automatic re-pin, and in whose name it is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Repinning<'a> {
     pub at: Timestamp,
@@ -142,8 +147,9 @@ fn wait(judgement: &mut Judgement) {
     judgement.is_deferred = !judgement.verdict.is_held() && judgement.after.is_some();
 }
 
-/// INVARIANT: where something of a server is pinned, who it is and where it comes from is never pinned without asking.
-/// Any program could take over the contract that was approved of another one.
+/// INVARIANT: once something of a server is pinned, its identity and origin are never pinned
+/// without asking. Otherwise any program could take over a contract that was approved for another
+/// one.
 fn hold_unpinned(judgement: &mut Judgement, book: &PinBook, posture: Posture) {
     if judgement.verdict.is_held() {
         return;
@@ -157,7 +163,7 @@ fn hold_unpinned(judgement: &mut Judgement, book: &PinBook, posture: Posture) {
             judgement.reason = Some(Reason::NoPin);
         }
     } else if judgement.id.entry_type == EntryType::Identity && is_unpinned(judgement, book) {
-        // Its own word for itself stops no call; it waits.
+        // A self-reported identity does not hold calls; it only waits for review.
         judgement.is_accepted = false;
         judgement.is_deferred = is_holding;
     }
@@ -167,7 +173,7 @@ fn is_unpinned(judgement: &Judgement, book: &PinBook) -> bool {
     book.has_baseline() && book.get(&judgement.id).is_none()
 }
 
-/// Whether an entry without a pin holds the server: where it comes from, or who vouches for it.
+/// Whether an unpinned entry holds the whole server: its origin, or its attested identity.
 pub(crate) fn holds_unpinned(judgement: &Judgement, book: &PinBook) -> bool {
     let is_about_server = match judgement.id.entry_type {
         EntryType::Origin => true,

@@ -1,13 +1,13 @@
-//! Verdicts, and the record without which none is shown.
+//! Verdicts, and the provenance that every shown verdict must have.
 
 use std::fmt;
 
-/// What is to happen with a call. The order is the order of strength.
+/// The decision on a call, ordered by strength.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     Proceed,
-    /// Held until behaviour can be observed. Not a softer proceed.
+    /// Held until behavior can be observed. This is not a weaker proceed.
     Inconclusive,
     Hold,
 }
@@ -23,7 +23,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the call stays where it is.
+    /// Whether the call is not forwarded.
     pub const fn is_held(self) -> bool {
         match self {
             Verdict::Proceed => false,
@@ -44,7 +44,7 @@ impl serde::Serialize for Verdict {
     }
 }
 
-/// What kind of evidence stands behind a verdict.
+/// The kind of evidence behind a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Structural,
@@ -68,16 +68,16 @@ impl serde::Serialize for Scope {
     }
 }
 
-/// What a verdict says and, above all, what it does not say.
+/// What a verdict claims and, more importantly, what it does not claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Nothing changed.
     Healthy,
-    /// Something changed; whether it is dangerous is not said.
+    /// Something changed. Whether it is dangerous is left open.
     ContractDiffNotSafety,
-    /// Only behaviour could settle it.
+    /// Only observed behavior could settle it.
     BehavioralNeeded,
-    /// The change is shown, without blame, and nothing is stopped.
+    /// The change is shown without judging it, and nothing is stopped.
     VisibilityNotBlame,
 }
 
@@ -98,17 +98,17 @@ impl serde::Serialize for Framing {
     }
 }
 
-/// How a verdict came about.
+/// How a verdict was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Provenance {
-    /// The deepest tier that ran, never one that was merely offered.
+    /// The deepest tier that actually ran, rather than one that was merely available.
     pub tier_reached: u8,
     pub verdict_scope: Scope,
     pub framing: Framing,
 }
 
 impl Provenance {
-    /// The provenance of a verdict that the contract's comparison alone gave.
+    /// The provenance of a verdict based on the comparison alone.
     pub fn structural(verdict: Verdict, has_findings: bool) -> Provenance {
         let framing = match verdict {
             Verdict::Hold => Framing::ContractDiffNotSafety,
@@ -120,7 +120,7 @@ impl Provenance {
     }
 }
 
-/// A verdict as it leaves the gate, in a refusal, a receipt or a document: with what stands behind it.
+/// A verdict as it leaves the gate, in a refusal, a receipt or a document, with its provenance.
 ///
 /// INVARIANT: no verdict but HOLD is shown without its provenance.
 #[must_use]
@@ -128,7 +128,7 @@ impl Provenance {
 pub struct SurfacedVerdict {
     verdict: Verdict,
     safety_relevant: bool,
-    /// Absent where it could not be made; then the verdict is a hold.
+    /// Absent if it could not be made; the verdict is then a hold.
     provenance: Option<Provenance>,
 }
 
@@ -144,7 +144,7 @@ impl SurfacedVerdict {
         }
     }
 
-    /// The verdict of an entry that is what was accepted.
+    /// The verdict on an entry that matches its accepted version.
     pub fn unchanged() -> SurfacedVerdict {
         let provenance = Provenance::structural(Verdict::Proceed, false);
         SurfacedVerdict::new(Verdict::Proceed, false, Some(provenance))

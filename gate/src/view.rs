@@ -1,7 +1,8 @@
-//! The server's surface as it was last seen, judged: where each entry stands, and what the client is shown of it.
+//! The server's last known surface, judged: the standing of each entry, and what the client sees of
+//! it.
 //!
-//! A call costs one look-up here, however many entries there are. A view is built again when the server or the pins moved
-//! and is never changed.
+//! A call costs one lookup, however many entries there are. A view is immutable; a new one is built
+//! when the server or the pins change.
 
 mod address;
 mod answer;
@@ -39,21 +40,21 @@ use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How far a held entry reaches.
+/// How far a held entry's effect reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriftScope {
-    /// It alone is held.
+    /// Only the entry itself is held.
     #[default]
     Tool,
     /// While anything is held, nothing of the server is served.
     Server,
 }
 
-/// What a view is made of.
+/// What a view is built from.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Materials<'a> {
-    /// Who is told to decide where something is held.
+    /// The person to name in refusals as the one who decides.
     pub reviewer: Reviewer<'a>,
     pub status: ServerStatus,
     pub book: &'a PinBook,
@@ -62,29 +63,29 @@ pub struct Materials<'a> {
     pub settings: &'a Settings,
     pub mode: ListMode,
     pub scope: DriftScope,
-    /// Whether a client may be shown an entry at all, accepted or not.
+    /// Whether a client may see an entry at all, accepted or not.
     pub is_offered: &'a dyn Fn(&EntryId) -> bool,
     /// Whether the arguments of calls are checked against the definitions.
     pub checks_input: bool,
-    /// The answers of the server to each list, as they came.
+    /// The server's original responses for each list.
     pub pages: &'a SortedMap<ListKind, Arc<Vec<Arc<str>>>>,
-    /// The rules that were made for changes before.
+    /// The rules that were already made for changes.
     pub call_rules: &'a CallRulesCache,
 }
 
-/// Where an entry stands.
+/// The standing of an entry.
 #[derive(Debug, Clone)]
 enum Place {
     Unchanged(Hashes),
     Changed(Arc<Standing>),
 }
 
-/// What a look-up finds.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy)]
 pub enum Found<'v> {
-    /// As it was accepted.
+    /// The entry matches its accepted version.
     Unchanged(&'v Hashes),
-    /// It moved; the standing says what that means for a call.
+    /// The entry changed; the standing says what that means for a call.
     Changed(&'v Arc<Standing>),
     /// Neither the pins nor the server have it.
     Unknown,
@@ -94,17 +95,18 @@ pub enum Found<'v> {
 pub struct View {
     places: SortedMap<EntryType, HashMap<Box<str>, Place>>,
     lists: SortedMap<ListKind, ListView>,
-    /// Lists that could not be read in exactly one way: what they carry is held, and they are not shown.
+    /// Lists that could not be read unambiguously: their entries are held, and the lists are not
+    /// shown.
     unreadable: HashMap<ListKind, Arc<Standing>>,
-    /// Why nothing but the handshake, `ping` and our own lists goes up.
+    /// If set, the reason why only the handshake, `ping` and our own lists are forwarded.
     stopped: Option<Arc<Standing>>,
-    /// Why no call goes through, and no list is shown.
+    /// If set, the reason why no call proceeds and no list is shown.
     closed: Option<Arc<Standing>>,
-    /// The resources that are held, by what all spellings of their addresses have in common.
+    /// The held resources, by normalized address.
     held_addresses: HashMap<AddressKey, Arc<Standing>>,
-    /// The definitions that the arguments of calls are checked against, where they are.
+    /// The definitions that arguments are checked against, if they are checked.
     definitions: HashMap<Box<str>, Entry>,
-    /// The accepted instructions, unless nothing of the server may be used.
+    /// The accepted instructions, unless the server may not be used at all.
     instructions: Option<Box<str>>,
     /// The accepted capabilities of the server, as JSON.
     capabilities: Option<Box<str>>,
@@ -165,7 +167,7 @@ impl View {
         self.stopped.as_ref()
     }
 
-    /// Why nothing of the server may be used: it is stopped, or held as a whole.
+    /// Why the server may not be used at all: it is stopped, or held as a whole.
     pub fn closed(&self) -> Option<&Arc<Standing>> {
         self.closed.as_ref()
     }
@@ -191,7 +193,7 @@ impl View {
         found.or_else(|| self.held_addresses.get(&key.without_query()?))
     }
 
-    /// The definition of a tool that its client was shown: the approved one, except under monitor.
+    /// The definition of a tool that the client saw: the approved one, except under monitor.
     pub fn definition(&self, target: Target<'_>) -> Option<&Entry> {
         let is_tool = target.entry_type == EntryType::Tool;
         self.definitions.get(target.key).filter(|_| is_tool)
@@ -206,17 +208,17 @@ impl View {
         Arc::new(Standing::for_server(Reason::NoPin, reviewer, Some(target)))
     }
 
-    /// Why a list cannot be shown, where it could not be read.
+    /// Why a list cannot be shown, if it could not be read.
     pub fn unreadable(&self, list: ListKind) -> Option<&Arc<Standing>> {
         self.unreadable.get(&list)
     }
 
-    /// What the server can do, as JSON, as far as it was accepted.
+    /// The server's accepted capabilities as JSON.
     pub fn capabilities(&self) -> Option<&str> {
         self.capabilities.as_deref()
     }
 
-    /// What the server says of itself as a whole, as far as it was accepted.
+    /// The server's accepted instructions.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
@@ -225,17 +227,17 @@ impl View {
         self.lists.get(&list)
     }
 
-    /// Whether anything was listed yet.
+    /// Whether any list is known yet.
     pub fn has_lists(&self) -> bool {
         !self.lists.is_empty()
     }
 
-    /// Whether the server is known not to have a list: it was asked.
+    /// Whether the server is known not to have a list, because it was asked.
     pub fn lacks(&self, list: ListKind) -> bool {
         self.has_lists() && !self.lists.contains_key(&list) && !self.unreadable.contains_key(&list)
     }
 
-    /// What the client would see of all lists, to tell whether that changed.
+    /// Whether a client would see the same list in both views.
     pub fn is_shown_like(&self, other: &View, list: ListKind) -> bool {
         match (self.lists.get(&list), other.lists.get(&list)) {
             (Some(ours), Some(theirs)) => self.is_closed_like(other) && ours.shows_the_same(theirs),
@@ -244,7 +246,8 @@ impl View {
         }
     }
 
-    /// A list that is refused is not one with nothing in it, and what a person has to do is part of the refusal.
+    /// A refused list differs from an empty one, and the refusal's text says what a person has to
+    /// do.
     fn is_closed_like(&self, other: &View) -> bool {
         let ours = self.closed.as_ref().map(|standing| standing.message());
         ours == other.closed.as_ref().map(|standing| standing.message())
@@ -260,7 +263,7 @@ fn definitions(materials: &Materials<'_>) -> HashMap<Box<str>, Entry> {
     tools.map(|(id, entry)| (id.key.as_str().into(), entry.clone())).collect()
 }
 
-/// A call of a stub is a call of the tool that it stands for.
+/// Makes a call of a stub equivalent to a call of the tool that it represents.
 fn add_stubs(tools: &mut HashMap<Box<str>, Place>, stubs: &[Stub<'_>]) {
     for stub in stubs.iter().filter(|stub| stub.name != stub.id.key) {
         if let Some(place) = tools.get(stub.id.key.as_str()).cloned() {
@@ -328,14 +331,14 @@ fn list_view(
 ) -> Option<ListView> {
     let pages = materials.pages.get(&list);
     if is_closed {
-        // It is refused, not shown; that the server has it is known all the same.
+        // The list is refused rather than shown, but it is known that the server has one.
         let is_there = pages.is_some() || materials.surface.unreadable().contains_key(&list);
         return is_there.then(|| ListView::of(list, &[], &[], true));
     }
     let pages = pages?;
     let Materials { book, surface, judgement, mode, .. } = *materials;
     if judgement.posture == Posture::Monitor && surface.unreadable().contains_key(&list) {
-        // Monitor shows what the server said, also where no entry could be made of it.
+        // Monitor shows what the server reported, even if no entry could be read from it.
         return Some(ListView::verbatim(list, pages));
     }
     let mut entries = shown(book, surface, judgement, list, mode);
@@ -343,7 +346,7 @@ fn list_view(
     entries.retain(|(id, _)| (materials.is_offered)(id));
     let is_as_sent = || {
         let mut shown = entries.iter().map(|(_, raw)| *raw);
-        // Most are shown from the very text that was observed.
+        // Most entries share the observed text, so comparing pointers is usually enough.
         let is_shown = |observed: &str| {
             shown.next().is_some_and(|shown| std::ptr::eq(shown, observed) || shown == observed)
         };

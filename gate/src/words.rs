@@ -1,7 +1,7 @@
-//! The words a person reads, and the fewer words a model reads.
+//! The texts that a person reads, and the more restricted texts that a model reads.
 //!
-//! The voice is "a silent change was caught", never "this tool is unsafe". Text for a model contains nothing
-//! that was not accepted.
+//! The tone is "a silent change was caught", never "this tool is unsafe". Text for a model contains
+//! nothing unaccepted.
 
 use crate::by_the_call::CallCause;
 use crate::judge::Judgement;
@@ -17,23 +17,23 @@ use std::fmt;
 
 mod several;
 
-/// Who reads it.
+/// The reader of a text.
 #[derive(Debug, Clone, Copy)]
 pub enum Audience<'a> {
-    /// On a terminal or a page: names are quoted as they are, hidden characters escaped.
+    /// On a terminal or a page: names are quoted unchanged, with hidden characters escaped.
     Person,
-    /// In a refusal: places and names as far as the approved definition has them.
+    /// In a refusal: places and names only as far as the approved definition has them.
     Model(&'a Approved<'a>),
 }
 
-/// One finding in words, without the name of the entry.
+/// Describes one finding, without the name of the entry.
 pub fn say(finding: &Finding, audience: Audience<'_>) -> String {
     match phrase(finding, audience) {
         Phrase::Predicate(text) | Phrase::Sentence(text) => text,
     }
 }
 
-/// One finding as a sentence about an entry, of which `name` is the name.
+/// A sentence about one finding of an entry called `name`.
 pub fn say_of(name: &str, finding: &Finding, audience: Audience<'_>) -> String {
     match phrase(finding, audience) {
         Phrase::Predicate(text) => format!("{name} {text}"),
@@ -41,7 +41,7 @@ pub fn say_of(name: &str, finding: &Finding, audience: Audience<'_>) -> String {
     }
 }
 
-/// One finding as a sentence about several entries that have the same one, of which `names` tells which they are.
+/// A sentence about a finding that several entries share; `names` lists them.
 pub fn say_of_several(names: &str, finding: &Finding, audience: Audience<'_>) -> String {
     match phrase(finding, audience) {
         Phrase::Predicate(text) => format!("{names} {}", several::plural(&text)),
@@ -49,9 +49,9 @@ pub fn say_of_several(names: &str, finding: &Finding, audience: Audience<'_>) ->
     }
 }
 
-/// Words about an entry.
+/// A text about an entry.
 enum Phrase {
-    /// The end of a sentence that begins with the entry's name.
+    /// The end of a sentence that starts with the entry's name.
     Predicate(String),
     /// A sentence about a part of the entry.
     Sentence(String),
@@ -103,7 +103,7 @@ fn phrase(finding: &Finding, audience: Audience<'_>) -> Phrase {
     }
 }
 
-/// Metadata of a schema, by the keyword that changed.
+/// Describes a change of a schema's metadata by the keyword that changed.
 fn rewritten(finding: &Finding) -> &'static str {
     let keyword = finding.path.rsplit('/').next().unwrap_or_default();
     let is_keyword = !is_property(&finding.path);
@@ -132,16 +132,19 @@ fn is_about_schema(finding: &Finding) -> bool {
     finding.path.starts_with("/inputSchema") || finding.path.starts_with("/outputSchema")
 }
 
-/// The title of an input or output schema as a whole, which frameworks generate.
+/// Whether a finding is about the title of a whole input or output schema, which frameworks
+/// generate.
 fn is_generated_title(finding: &Finding) -> bool {
     finding.kind == ChangeKind::MetadataChanged
         && matches!(finding.path.as_str(), "/inputSchema/title" | "/outputSchema/title")
 }
 
-/// What within the entry a finding is about: a parameter, a member of results, or the whole of either.
+/// The part of the entry that a finding is about: a parameter, a member of results, or the whole
+/// input or result.
 fn subject(finding: &Finding, audience: Audience<'_>) -> String {
     let is_result = finding.path.starts_with("/outputSchema");
-    // A keyword speaks of the value that it stands in, not of the further members that it is named for.
+    // The keyword describes the value that it stands in, rather than the additional members that it
+    // is named for.
     let is_of_object = matches!(finding.detail, Some(Detail::Keyword));
     let path = finding.path.as_str();
     let around = path.strip_suffix("/additionalProperties");
@@ -159,7 +162,7 @@ fn subject(finding: &Finding, audience: Audience<'_>) -> String {
     }
 }
 
-/// The end of a sentence that begins with the entry's name.
+/// The end of a sentence that starts with the entry's name.
 fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
     use ChangeKind as Kind;
     let path = finding.path.as_str();
@@ -238,7 +241,7 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::MarkerFound => {
             return format!("has wording that is written to steer a model, {place}");
         }
-        // Each has a sentence of its own.
+        // These have sentences of their own.
         Kind::TypeChanged
         | Kind::EnumValuesRemoved
         | Kind::ConstraintNarrowed
@@ -252,12 +255,12 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
     said.to_owned()
 }
 
-/// Markers name their rule first.
+/// A marker finding starts with its rule.
 fn is_about_hidden_characters(finding: &Finding) -> bool {
     finding.after.as_deref().is_some_and(|after| after.starts_with("hidden."))
 }
 
-/// How an entry is called at the start of a sentence.
+/// The name of an entry at the start of a sentence.
 pub fn entry_name(
     entry_type: EntryType,
     key: &str,
@@ -278,12 +281,12 @@ pub fn entry_name(
     }
 }
 
-/// Where the person decides whom a refusal speaks of.
+/// Where the person decides who is mentioned in a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reviewer<'a> {
     /// In a terminal, about this server.
     Terminal(&'a str),
-    /// In the application that the gate is a part of.
+    /// In the application that the gate is embedded in.
     Application,
 }
 
@@ -298,19 +301,19 @@ impl fmt::Display for Reviewer<'_> {
     }
 }
 
-/// What a refusal is about.
+/// The subject of a refusal.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldCall<'a> {
     pub reviewer: Reviewer<'a>,
-    /// The entry's name, as [`entry_name`] has it.
+    /// The entry's name, as returned by [`entry_name`].
     pub subject: &'a str,
     pub verdict: Verdict,
     pub findings: &'a [Finding],
     pub approved: &'a Approved<'a>,
     pub versions: Versions<'a>,
-    /// What tier 3 of the ladder said of it.
+    /// The answer of tier 3 of the ladder.
     pub behavior: Behavior,
-    /// What others made of it, in sentences of ours; empty, or beginning with a space.
+    /// The answers of the other tiers in our own sentences; either empty or starting with a space.
     pub others: &'a str,
 }
 
@@ -323,7 +326,8 @@ pub struct Versions<'a> {
 
 impl Versions<'_> {
     fn say(self) -> String {
-        // The server writes them: one that cannot be shown as it is says nothing as a hash.
+        // The server writes its versions. One that must not be shown would be a hash, which is
+        // useless, so it is dropped.
         let shown = |version: Option<&str>| {
             version.filter(|version| shown_name(version, false) == *version).map(str::to_owned)
         };
@@ -337,21 +341,21 @@ impl Versions<'_> {
     }
 }
 
-/// The finding that decides a verdict. In every posture a behavioral finding alone is inconclusive, so that a hold is
-/// always decided by another one.
+/// The finding that decides a verdict. A behavioral finding alone is inconclusive in every posture,
+/// so a hold is always decided by another finding.
 pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
     let is_preferred = |finding: &Finding| match verdict {
         Verdict::Proceed => true,
         Verdict::Inconclusive => finding.class == ChangeClass::Behavioral,
         Verdict::Hold => finding.class != ChangeClass::Behavioral,
     };
-    // Of two behavioral ones, the one that the posture may let through does not decide.
+    // Of two behavioral findings, the one that the posture may let through does not decide.
     let weight = |finding: &&Finding| {
         let is_deciding = (is_preferred(finding), finding.class, !finding.keeps_promises());
         (is_deciding, finding.path == "/description")
     };
     let decides = findings.iter().max_by_key(weight);
-    // What a new tool requires changes nothing for anybody: that it is new says more.
+    // What a new tool requires affects no existing user, so report that the tool is new.
     let is_new = |finding: &&Finding| finding.kind == ChangeKind::ToolAdded;
     match decides {
         Some(finding) if is_of_new_tool(finding) => findings.iter().find(is_new).or(decides),
@@ -359,21 +363,22 @@ pub fn deciding(findings: &[Finding], verdict: Verdict) -> Option<&Finding> {
     }
 }
 
-/// What every refusal says that a person has to settle. The model reads it, so it says what the model has to do: nothing.
+/// Part of every refusal that a person has to settle. A model reads it, so it says what the model
+/// has to do: nothing.
 pub const AGENT_STOPS: &str = "Agent: stop, tell your user, and run nothing.";
 
-/// What a refusal by the call says in addition: the agent must not look for arguments that pass.
+/// Added to a refusal by the call: the agent must not try to find arguments that pass.
 pub const NO_OTHER_ARGUMENTS: &str =
     "Do not try other arguments: every call of this tool is held for the rest of the session.";
 
-/// The banner of a call that is held because of what was found. `caught` says what that is.
+/// The first line of a refusal that is based on findings. `caught` says what was found.
 fn banner(caught: &str, call: &HeldCall<'_>, more: &str) -> String {
     let (change, review) = (change_of(caught, call, more), call.reviewer);
     let (observed, others) = (observed(call.behavior), call.others);
     format!("{change}{observed}{others} Held before your agent ran it. {AGENT_STOPS} {review}")
 }
 
-/// What was observed of the tool's behaviour, where it was looked at.
+/// What was observed of the tool's behavior, if it was tested.
 fn observed(behavior: Behavior) -> &'static str {
     match behavior {
         Behavior::NotRun | Behavior::Cleared => "",
@@ -385,7 +390,8 @@ fn observed(behavior: Behavior) -> &'static str {
     }
 }
 
-/// What tiers 1 and 2 and the drift network made of a change. Fixed sentences: nothing that came over the network is quoted.
+/// The answers of tiers 1 and 2 and the drift network about a change. Fixed sentences: nothing
+/// received over the network is quoted.
 pub fn said_by_others(judgement: &Judgement) -> String {
     let mut said = String::new();
     if let Some(climbed) = &judgement.climbed {
@@ -405,7 +411,7 @@ pub fn said_by_others(judgement: &Judgement) -> String {
     said
 }
 
-/// What the model is told of one call that is held because of what it uses.
+/// The message for the model about one call that is held because of what it uses.
 pub fn held_by_the_call(call: &HeldCall<'_>, cause: CallCause) -> String {
     let change = change_of("caught a silent change", call, &and_more_changes(call.findings));
     let (why, review) = (cause.words(), call.reviewer);
@@ -414,7 +420,7 @@ pub fn held_by_the_call(call: &HeldCall<'_>, cause: CallCause) -> String {
     )
 }
 
-/// The change that decides, how many more there are, and the versions.
+/// The deciding change, the number of further ones, and the versions.
 fn change_of(caught: &str, call: &HeldCall<'_>, more: &str) -> String {
     let HeldCall { subject, findings, .. } = call;
     let change = match deciding(findings, call.verdict) {
@@ -428,7 +434,7 @@ fn change_of(caught: &str, call: &HeldCall<'_>, more: &str) -> String {
     format!("○ holdpoint — {caught}{change}{more}.{versions}")
 }
 
-/// How many changes there are besides the one that is told.
+/// The number of changes besides the one described.
 fn and_more_changes(findings: &[Finding]) -> String {
     match findings.len().saturating_sub(1) {
         0 => String::new(),
@@ -437,7 +443,7 @@ fn and_more_changes(findings: &[Finding]) -> String {
     }
 }
 
-/// How many markers there are besides the one that is told: of an entry that is new, nothing else is a change.
+/// The number of markers besides the one described: in a new entry nothing else counts as a change.
 fn and_more_places(findings: &[Finding]) -> String {
     let markers = findings.iter().filter(|finding| finding.class == ChangeClass::Marker);
     match markers.count().saturating_sub(1) {
@@ -453,7 +459,7 @@ fn is_marked_at_first_sight(reason: Reason, findings: &[Finding], verdict: Verdi
     reason == Reason::NoPin && deciding(findings, verdict).is_some_and(is_marker)
 }
 
-/// The description of the stub that stands for a tool that was held when it was first seen.
+/// The description of the stub for a tool that was held when it was first seen.
 pub fn stub(review: Reviewer<'_>, judged: &Judgement) -> String {
     let why = why_at_first_sight("the tool", judged);
     format!(
@@ -461,8 +467,8 @@ pub fn stub(review: Reviewer<'_>, judged: &Judgement) -> String {
     )
 }
 
-/// What the person is told of an entry that is held when it is first seen. It may reach the model, so that no words of the
-/// server are in it.
+/// The message for the person about an entry that is held when it is first seen. The model may see
+/// it too, so it contains no text from the server.
 pub fn held_at_first_sight(server: &str, judged: &Judgement) -> String {
     let audience = Audience::Model(&Approved::default());
     let name = entry_name(judged.id.entry_type, &judged.id.key, false, audience);
@@ -479,7 +485,7 @@ fn why_at_first_sight(name: &str, judged: &Judgement) -> String {
     format!("{why}{}", and_more_places(&judged.findings))
 }
 
-/// What the model is told of a held call, whatever holds it.
+/// The message for the model about a held call, for any reason.
 pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
     let HeldCall { reviewer: review, subject, .. } = call;
     let said = match reason {
@@ -521,20 +527,21 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
     format!("○ holdpoint — {said}. Held before your agent ran it. {AGENT_STOPS} {review}")
 }
 
-/// What the model is told where a verdict's record cannot be made: the hold stands all the same.
+/// The message for the model if a verdict's provenance cannot be made. The call is held all the
+/// same.
 pub fn held_without_provenance(review: Reviewer<'_>) -> String {
     format!(
         "○ holdpoint — held (provenance unavailable). Held before your agent ran it. {AGENT_STOPS} {review}"
     )
 }
 
-/// What the model is told of a call of a tool that the server does not list.
+/// The message for the model about a call of a tool that the server does not list.
 pub fn not_listed(tool: &str) -> String {
     let tool = named_tool(tool, false);
     format!("○ holdpoint — the server lists no {tool}; look at its list for the right name")
 }
 
-/// The parameter that a finding is about, in backticks, if it is about one that may be named.
+/// The parameter that a finding is about in backticks, if it may be named.
 fn named_parameter(finding: &Finding, audience: Audience<'_>) -> Option<String> {
     match audience {
         Audience::Model(approved) => approved.parameter(finding),
@@ -545,12 +552,13 @@ fn named_parameter(finding: &Finding, audience: Audience<'_>) -> Option<String> 
     }
 }
 
-/// Whether a finding is about a tool that was not there before.
+/// Whether a finding is about a tool that did not exist before.
 fn is_of_new_tool(finding: &Finding) -> bool {
     finding.detail == Some(Detail::NewTool)
 }
 
-/// A hint that claims less risk. Its name is a term of MCP, for any audience.
+/// Describes a hint that now claims less risk. Hint names are MCP terms, so any reader may see
+/// them.
 fn loosened(finding: &Finding) -> String {
     let claim = match finding.path.rsplit('/').next() {
         Some("readOnlyHint") => "it only reads",
@@ -565,7 +573,8 @@ fn loosened(finding: &Finding) -> String {
     }
 }
 
-/// A title or a description that was added, removed or changed; any other text only as described differently.
+/// Describes a title or a description that was added, removed or changed. For other texts it only
+/// says that the description differs.
 fn describes(finding: &Finding, parameter: Option<&str>) -> String {
     let path = finding.path.as_str();
     let is_about_input = path.starts_with("/inputSchema/");
@@ -614,7 +623,7 @@ fn place_of_text(path: &str, parameter: Option<&str>) -> String {
     }
 }
 
-/// The parameter that a pointer leads to or into, as [`DottedName`] writes it.
+/// The parameter that contains a pointer's target, in the notation of [`DottedName`].
 fn parameter(path: &str) -> String {
     let mut name = DottedName::default();
     for step in path.split('/').skip(1) {

@@ -1,5 +1,6 @@
-//! Arguments under real definitions (`HOLDPOINT_CORPUS`, `<registry>/<package>/<version>.json`): for every tool a valid call
-//! passes, and each single violation of it is refused with the pointer of what was violated. A false refusal is a bug.
+//! Arguments checked against real definitions (`HOLDPOINT_CORPUS`,
+//! `<registry>/<package>/<version>.json`): for every tool a valid call passes, and each single
+//! violation is refused with the pointer to its place. A false refusal is a bug.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -16,21 +17,21 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use testing::Random;
 
-/// How often a call is made that turns out not to be valid, or that cannot be changed as wanted.
+/// How often a call is generated that turns out to be invalid, or cannot be changed as intended.
 const ATTEMPTS: usize = 40;
 
 #[derive(Debug, Default)]
 struct Seen {
     tools: usize,
-    /// Tools whose schema cannot be decided on, with the reason.
+    /// Tools whose schema is undecidable, with the reason.
     undecided: BTreeMap<String, String>,
-    /// Tools of which the generator made no valid call.
+    /// Tools for which the generator made no valid call.
     unmade: usize,
     valid: usize,
     violations: BTreeMap<&'static str, usize>,
 }
 
-/// A validator that shares nothing with the one of the gate but the crate.
+/// A validator that shares only the crate with the gate's own.
 fn validators(schema: &Value) -> Vec<Validator> {
     let drafts = match schema.get("$schema").and_then(Value::as_str) {
         Some(uri) if uri.contains("draft-07") => vec![Draft::Draft7],
@@ -81,7 +82,7 @@ fn every_real_tool_accepts_valid_calls_and_names_each_single_violation() {
         return;
     }
     println!("{seen:#?}");
-    // A tool that cannot be decided on cannot be called through a gateway at all.
+    // A tool whose schema is undecidable cannot be called through a gateway at all.
     assert!(seen.undecided.is_empty(), "{seen:?}");
     assert!(seen.unmade * 20 < seen.tools, "{seen:?}");
     assert!(seen.valid > seen.tools, "{seen:?}");
@@ -113,7 +114,8 @@ fn try_tool(
         assert_eq!(found, Ok(()), "{}: a valid call is refused\n{schema}\n{call}", tool.key());
         seen.valid += 1;
         for (kind, pointer, broken) in broken(schema, call) {
-            // Without a difference to the judge there is no violation, such as a type that a schema does not care for.
+            // If the judge still accepts the call, there is no violation: for example a type that a
+            // schema does not restrict.
             let is_broken = kind == "unknown" || !is_valid(&broken);
             if !is_broken {
                 continue;
@@ -136,7 +138,8 @@ fn try_tool(
     }
 }
 
-/// The call with one violation each, at the top or in an object of it: what kind, where, and the call.
+/// Copies of the call with one violation each, at the top level or in a nested object: the kind,
+/// the place and the call.
 fn broken(schema: &Value, call: &Value) -> Vec<(&'static str, String, Value)> {
     let mut found = Vec::new();
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -157,7 +160,7 @@ fn broken(schema: &Value, call: &Value) -> Vec<(&'static str, String, Value)> {
         let name = name.as_str().unwrap();
         let mut broken = call.clone();
         if broken.as_object_mut().unwrap().remove(name).is_some() {
-            // With combinators the first violation that is found may be of an alternative.
+            // With combinators, the first violation found may be inside an alternative.
             if !says_more {
                 found.push(("missing", step(name), broken));
             }
@@ -197,7 +200,7 @@ fn broken(schema: &Value, call: &Value) -> Vec<(&'static str, String, Value)> {
     found
 }
 
-/// Quick enough to be run often: the tools whose schemas are the most work.
+/// The tools whose schemas need the most work must be fast enough to be checked often.
 #[test]
 fn nested_messages_of_a_real_server_are_decided_on() {
     let begun = std::time::Instant::now();

@@ -1,5 +1,6 @@
-//! What a server may try against shield by the call, from pins to the ruling: changes that give a call another meaning
-//! without touching the parameters that it names. Each has a twin next to it that goes through.
+//! Attacks on shield by the call, from pins to the ruling: changes that give a call another meaning
+//! without changing the parameters that it uses. Each is next to a harmless counterpart that goes
+//! through.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -19,7 +20,7 @@ fn surface(schema: &str) -> Surface {
     read_capture(tool.as_bytes()).unwrap()
 }
 
-/// Whether shield lets a call through while a change of the tool's input waits.
+/// Whether shield lets a call through while a change of the tool's input is waiting.
 fn goes_through(old: &str, new: &str, call: &str) -> bool {
     goes_through_between(&surface(old), &surface(new), call)
 }
@@ -57,7 +58,7 @@ fn object(properties: &str) -> String {
     format!(r#"{{"type":"object","properties":{{{properties}}}}}"#)
 }
 
-/// A tool with a path, and a map whose values the schema is about.
+/// A tool with a path, and a map whose values follow the schema.
 fn map(values: &str, rest: &str) -> String {
     object(&format!(
         r#""path":{{"type":"string"}},"opts":{{"type":"object","additionalProperties":{values}}}{rest}"#
@@ -86,7 +87,7 @@ fn a_new_meaning_of_the_values_of_an_open_map_holds_calls_that_use_it() {
             for call in [r#"{"opts":{"a":"b"}}"#, r#"{"opts":{"a":{"k":"b"}}}"#] {
                 holds(&old, &new, call);
             }
-            // A default in a map is one that a call without the map may rely on.
+            // A call without the map may rely on a default inside the map.
             if !values.contains("default") {
                 proceeds(&old, &new, r#"{"path":"a"}"#);
             }
@@ -101,11 +102,11 @@ fn an_open_map_of_which_nothing_new_is_said_takes_any_values() {
             proceeds(&map(from, GONE), &map(to, ""), call);
         }
     }
-    // Limits alone are the validator's to decide.
+    // Plain limits are decided by the validator.
     let new = map(r#"{"maxLength":3}"#, "");
     proceeds(&map("true", GONE), &new, r#"{"opts":{"a":"b","c":[{"d":1}]}}"#);
     holds(&map("true", GONE), &new, r#"{"opts":{"a":"long"}}"#);
-    // A map that is closed now refuses its members, and nothing else.
+    // A map that is now closed refuses its members, and nothing else.
     proceeds(&map("true", GONE), &map("false", ""), r#"{"opts":{}}"#);
     holds(&map("true", GONE), &map("false", ""), r#"{"opts":{"a":"b"}}"#);
 }
@@ -141,7 +142,7 @@ fn an_open_map_is_found_in_elements_behind_references_and_in_parts() {
     let call = r#"{"m":{"a":"x"}}"#;
     holds(&referred("true", GONE), &referred(r##"{"$ref":"#/$defs/V"}"##, ""), call);
     proceeds(&referred("true", GONE), &referred("true", ""), call);
-    // One part leaves the map open, the other one says what its values are.
+    // One part leaves the map open, the other describes its values.
     let parts = |text: &str, rest: &str| {
         object(&format!(
             r#""m":{{"allOf":[{{"type":"object","additionalProperties":true}},{{"additionalProperties":{{"description":"{text}"}}}}]}}{rest}"#
@@ -200,7 +201,7 @@ fn a_call_with_a_name_that_the_json_reader_reserves_is_held() {
             holds(&old, &new, &call);
         }
     }
-    // The limit is for the member's text, which the reader would take for an object.
+    // The limit applies to the member's text, which the reader would parse as an object.
     let limited =
         object(r#""m":{"type":"object","additionalProperties":{"type":"string","maxLength":3}}"#);
     holds(&schema(""), &limited, r#"{"m":{"$serde_json::private::RawValue":"{\"k\":\"ab\"}"}}"#);
@@ -307,9 +308,9 @@ fn a_long_text_behind_many_removed_places_is_read_once() {
     assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-// ---- edits that must not hold calls that they do not concern ----
+// ---- edits that must not hold calls they do not affect ----
 
-/// A schema with parts in front of its properties.
+/// A schema with keywords before its properties.
 fn with_root(start: &str, properties: &str) -> String {
     format!(r#"{{{start}"type":"object","properties":{{{properties}}}}}"#)
 }
@@ -363,9 +364,9 @@ fn a_recursive_reference_without_an_anchor_leads_to_the_root() {
     proceeds(&old, &new, r#"{"a":"x"}"#);
     proceeds(&new, &new, r#"{"sub":{"sub":{"a":"x"}}}"#);
     holds(&old, &new, r#"{"sub":{"gone":"x"}}"#);
-    // What refers to the root changed with it.
+    // A reference to the root changed together with the root.
     holds(&old, &new, r#"{"sub":{"a":"x"}}"#);
-    // An anchor may send the reference elsewhere.
+    // An anchor may redirect the reference.
     let anchored = |schema: &str| schema.replacen('{', r#"{"$recursiveAnchor":true,"#, 1);
     holds(&anchored(&old), &anchored(&new), r#"{"a":"x"}"#);
 }
@@ -382,9 +383,9 @@ fn a_deprecated_parameter_does_not_hold_calls_that_use_others() {
             holds(old, new, r#"{"a":"x","b":"y"}"#);
         }
     }
-    // Explicitly false is what absence means.
+    // An explicit false means the same as absence.
     proceeds(&schema(""), &schema(r#","deprecated":false"#), r#"{"b":"y"}"#);
-    // The whole input deprecated concerns every call.
+    // Deprecating the whole input affects every call.
     holds(&object(""), &with_root(r#""deprecated":true,"#, ""), "{}");
 }
 
@@ -430,7 +431,7 @@ fn a_definition_that_nothing_refers_to_may_come_and_go() {
     };
     let left = r#""Mode":{"type":"string","enum":["x","y"]}"#;
     let using = r##","mode":{"$ref":"#/$defs/Mode"}"##;
-    // The parameter goes and its definition is left behind, or goes with it, or went before.
+    // The parameter is removed; its definition is left behind, removed too, or was removed before.
     for (old, new) in [
         (schema(left, using), schema(left, "")),
         (schema(left, using), schema("", "")),
@@ -440,7 +441,7 @@ fn a_definition_that_nothing_refers_to_may_come_and_go() {
     ] {
         proceeds(&old, &new, r#"{"a":"x"}"#);
     }
-    // Text that no parameter reaches holds the tool if it changes or is new.
+    // Text that no parameter refers to holds the tool if it changes or is new.
     let said = r#""Mode":{"type":"string","description":"Ask first"}"#;
     holds(&schema(said, GONE), &schema(&said.replace("Ask", "Run"), ""), r#"{"a":"x"}"#);
     holds(&schema("", GONE), &schema(said, ""), r#"{"a":"x"}"#);
@@ -457,7 +458,7 @@ fn a_root_that_is_now_said_to_be_an_object_changes_nothing() {
     let back = r#"{"properties":{"a":{"type":"string"}}}"#;
     proceeds(&object(r#""a":{"type":"string"},"gone":{}"#), back, r#"{"a":"x"}"#);
     proceeds(&object(r#""a":{"type":"string"}"#), back, r#"{"a":"x"}"#);
-    // Another type than an object refuses every call.
+    // Any type other than an object refuses every call.
     holds(old, r#"{"type":"array","properties":{"a":{"type":"string"}}}"#, r#"{"a":"x"}"#);
 }
 
@@ -481,9 +482,9 @@ fn a_member_that_only_a_condition_declares_is_declared() {
         )
     };
     proceeds(&dependent(GONE), &dependent(""), r#"{"kind":"file","path":"x"}"#);
-    // A condition that changed concerns every call, whatever it declares.
+    // A changed condition affects every call, whatever it declares.
     holds(&old, &new.replace("\"url\"", "\"uri\""), r#"{"kind":"web","uri":"x"}"#);
-    // What a call is not to be declares nothing.
+    // A negated schema declares nothing.
     let not = |rest: &str| {
         with_root(
             r#""not":{"properties":{"path":{"const":1}},"required":["path"]},"#,
@@ -515,7 +516,7 @@ fn a_title_that_changes_with_a_breaking_change_holds_the_tool() {
         assert!(ruling("Read a file"), "{members}");
         assert!(!ruling("Delete a file"), "{members}");
     }
-    // A title that only spells the name says nothing.
+    // A title that only spells the name adds nothing.
     let (old, new) = (tool("", &breaking.0), tool(r#""title":"T","#, &breaking.1));
     assert!(goes_through_between(&old, &new, call));
 }

@@ -1,5 +1,5 @@
-//! Shield by the call with schemas that are made to cost time or memory, and with harmless edits that it must not take
-//! for a change of the whole tool.
+//! Shield by the call with schemas designed to cost time or memory, and with harmless edits that it
+//! must not treat as a change of the whole tool.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -108,11 +108,11 @@ fn unknown_keywords_and_long_texts_behind_many_references_are_undecided() {
     let text = |count: usize| format!(r#"{{"description":"{}"}}"#, "the words ".repeat(count));
     assert_eq!(cause(OLD, &sharing(100, &text(20)), CALL), None);
     assert_eq!(cause(OLD, &sharing(100, &text(20_000)), CALL), TOO_MUCH);
-    // One parameter with a text that is as long costs no more than its bytes.
+    // One parameter with an equally long text costs only its bytes.
     assert_eq!(cause(OLD, &sharing(1, &text(20_000)), CALL), None);
 }
 
-/// A chain of places in the order that needs a round for each to gather what changed below.
+/// A chain of places in an order in which gathering the changes needs one round per place.
 #[test]
 fn a_chain_that_is_gathered_against_its_order_is_undecided() {
     let schema = |each: usize, text: &str| {
@@ -141,14 +141,15 @@ fn a_schema_that_doubles_with_each_step_into_the_call_is_read_once_for_each_leve
     assert_eq!(cause(OLD, &new, CALL), None);
 }
 
-/// The memory of this process in megabytes, now and at its most. Zero where the system does not tell it.
+/// The current or peak memory of this process in megabytes. Zero if the system does not report it.
 fn memory(field: &str) -> usize {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or(0) / 1024
 }
 
-/// Each value of the call breaks 900 rules. A validator that is asked for its errors makes 900,000 of them.
+/// Each value of the call breaks 900 rules. A validator that is asked for its errors computes
+/// 900,000 of them.
 #[test]
 fn a_refused_call_makes_no_list_of_errors() {
     let parts = joined(900, |_| r#"{"maximum":0}"#.to_owned());
@@ -231,7 +232,7 @@ fn a_parameter_that_may_not_be_null_any_more_holds_the_calls_that_use_it() {
         assert_eq!(cause(old, new, CALL), None);
         assert_eq!(cause(old, new, r#"{"a":"x","b":"y"}"#), Some(CallCause::Touched));
     }
-    // An alternative that has a text is not "or null" alone.
+    // An alternative that has a text is more than just "or null".
     let said = null.replace(r#"{"type":"null"}"#, r#"{"type":"null","description":"delete all"}"#);
     assert!(cause(&null, &said, r#"{"a":"x","b":"y"}"#).is_some());
 }
@@ -264,7 +265,7 @@ fn a_parameter_that_comes_or_goes_may_refer_to_a_definition_that_alternatives_re
     assert!(cause(&schema("one", other), &schema("two", ""), uses).is_some());
 }
 
-/// Real upgrades: how many are about the whole tool.
+/// Counts how many real upgrades affect the whole tool.
 #[test]
 fn few_real_upgrades_are_about_the_whole_tool() {
     let Some(root) = testing::corpus() else { return };
@@ -282,7 +283,7 @@ fn few_real_upgrades_are_about_the_whole_tool() {
     assert!(!undecided.contains(&Undecided::TooLarge), "{undecided:?}");
 }
 
-/// What a schema of the largest size may cost, whether its calls are decided or not.
+/// The cost of the largest schema, whether its calls are decided or not.
 #[test]
 fn unknown_keywords_behind_many_references_are_decided_or_given_up_soon() {
     let junk = |count: usize| format!("{{{}}}", joined(count, |n| format!(r#""x{n}":1"#)));
@@ -301,7 +302,7 @@ fn unknown_keywords_behind_many_references_are_decided_or_given_up_soon() {
         let rules = rules(&old, &new);
         let took = testing::processor_time(|| drop(rules.judge(Some(CALL.as_bytes()))));
         eprintln!("{parameters} parameters, {} bytes: {took:?}", new.len());
-        // Measured on a slow machine, without optimization, next to other tests.
+        // Measured on a slow machine in a debug build, next to other tests.
         assert!(took < std::time::Duration::from_secs(2), "{took:?}");
     }
 }

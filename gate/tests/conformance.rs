@@ -1,5 +1,6 @@
-//! The cases of `conformance/drift` against the gate: the verdict of each posture, what is deferred, and the kinds,
-//! markers among them. And the table of postures as a golden file that a person reads.
+//! Runs the cases of `conformance/drift` against the gate: the verdict of each posture, what is
+//! deferred, and the kinds including markers. Also checks the table of postures against a golden
+//! file that a person can review.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -81,7 +82,7 @@ fn the_table_of_postures_is_the_one_that_was_reviewed() {
     assert_eq!(golden, table, "if the change is meant, refresh it with UPDATE_GOLDEN=1");
 }
 
-/// What the gate says otherwise than a case expects, a line each.
+/// Where the gate differs from what a case expects, one line each.
 fn disagreements(case: &Case) -> Vec<String> {
     let mut complaints = Vec::new();
     for posture in Posture::ALL {
@@ -121,7 +122,7 @@ fn summary(judgement: &Judgement) -> Summary {
     (judgement.id.clone(), kinds, judgement.renamed_to.clone())
 }
 
-/// The old side as a person approved it, the new side as it is seen now.
+/// Judges the new side with the old one approved by a person.
 fn judge(case: &Case, posture: Posture) -> SurfaceJudgement {
     let (old, new) = case.surfaces();
     judge_surface(&pinned(&old, Basis::Person), &new, &Settings::with_posture(posture), 0)
@@ -203,7 +204,7 @@ fn table() -> String {
     table
 }
 
-/// One row of the table: a kind, and what else bears on what becomes of it.
+/// One row of the table: a kind, and the circumstances that affect its ruling.
 #[derive(Clone)]
 struct Row {
     name: String,

@@ -40,7 +40,7 @@ fn result(text: &Value) -> Outcome {
     Outcome::Result(json!({"content": [], "structuredContent": {"text": text}}).to_string())
 }
 
-/// Answers as the contract says.
+/// Outcomes that match the contract.
 fn honest(battery: &Battery) -> Vec<Outcome> {
     let answer = |probe: &Probe| match probe.expected {
         Expected::Accepted => result(&json!("done")),
@@ -174,7 +174,7 @@ fn what_a_tool_does_is_held_against_what_it_claims() {
     assert_eq!(code(assess(reads(), &sockets)), "reaches_out");
     assert_eq!(code(assess(json!({"openWorldHint": false}), &sockets)), "reaches_out");
     assert!(matches!(assess(json!({}), &written), Assessment::Cleared(_)));
-    // What it does in the open world it declares was not seen.
+    // What the tool does in the open world that it declares was not observed.
     for open in [json!({}), json!({"readOnlyHint": true, "openWorldHint": true})] {
         let unseen = Assessment::Unavailable(Unobserved::NeedsNetwork);
         assert_eq!(assess(open, &sockets), unseen);

@@ -38,7 +38,7 @@ fn delimiter() -> Delimiter {
     Delimiter::from_random([7; 16])
 }
 
-/// The one line between the two markers, as the JSON string that it has to be.
+/// The single line between the two markers, parsed as a JSON string.
 fn quoted(question: &Question) -> String {
     let lines: Vec<&str> = question.user.lines().collect();
     let marker = "=== data 07070707070707070707070707070707 ===";

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Where counts are stored, a name has at most so many bytes.
+/// The longest name that can be stored.
 const LONGEST: usize = 64;
 
 fn plain() -> [Counter; 9] {

@@ -13,7 +13,8 @@ fn findings(old: &Entry, new: &Entry) -> Vec<Finding> {
     diff_entry(Some(old), Some(new)).expect("a change").findings
 }
 
-/// The sentence about the only change between two schemas of the parameter `p`: for a person and for a model.
+/// The sentence about the only change between two schemas of the parameter `p`, for a person and
+/// for a model.
 fn check(old: &str, new: &str, person: &str, model: &str) {
     let tool = |p: &str| tool(&format!(r#""inputSchema":{{"properties":{{"p":{p}}}}}"#));
     check_tools(&tool(old), &tool(new), person, model);

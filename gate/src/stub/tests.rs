@@ -18,7 +18,7 @@ fn surface(tools: &[String]) -> Surface {
     read_capture(format!("[{}]", tools.join(",")).as_bytes()).unwrap()
 }
 
-/// The stubs of a list, each as its name and its definition.
+/// The stubs for a list, each with its name and its definition.
 fn list(
     pinned: &[String],
     now: &[String],

@@ -2,7 +2,7 @@ use super::*;
 use contract::change::{ChangeKind, Finding};
 use contract::surface::{Entry, EntryId, EntryType};
 
-/// A tier that gives one answer, or fails in one of the ways that a tier can fail.
+/// A tier that returns a fixed answer, or fails in one of the possible ways.
 #[derive(Clone, Copy)]
 enum Says<T> {
     Answer(T),
@@ -19,7 +19,7 @@ impl<T: Copy> Says<T> {
         }
     }
 
-    /// A failure, as the answer that it counts for.
+    /// Replaces a failure with the answer that it counts as.
     fn or_miss(self, miss: T) -> Says<T> {
         match self {
             Says::Answer(_) => self,
@@ -85,7 +85,7 @@ fn climbed(
     judged
 }
 
-/// The verdict, how far it went, and by what.
+/// Returns the verdict, how far the judgement climbed, and the evidence.
 fn climb(
     corpus: CorpusAnswer,
     opinion: Opinion,
@@ -114,12 +114,13 @@ fn tiers_that_are_not_there_change_nothing() {
     }
 }
 
-/// Every kind of change, alone and with another one, of a tool that is there before, after or both, with every answer and
-/// every failure of every tier: no answer but a behaviour that was observed to be as declared lets a call go on, and only where
-/// behaviour was the question.
+/// Tests every kind of change, alone and combined with another, for a tool that exists before,
+/// after or both, with every answer and every failure of every tier. Only behavior that was
+/// observed to match the contract lets a call proceed, and only if the question was a behavioral
+/// one.
 #[test]
 fn only_tier_3_clears_and_nothing_else_does_more_than_raise() {
-    // A panic in a tier is part of what is tried; its message is not.
+    // The test makes tiers panic on purpose, so silence the panic messages.
     std::panic::set_hook(Box::new(|_| {}));
     for kind in ChangeKind::ALL {
         for beside in [None, Some(ChangeKind::AddedOptionalParam), Some(ChangeKind::MarkerFound)] {
@@ -135,7 +136,7 @@ fn only_tier_3_clears_and_nothing_else_does_more_than_raise() {
     drop(std::panic::take_hook());
 }
 
-/// Which tiers were asked.
+/// The tiers that were consulted.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Asked(std::cell::RefCell<Vec<&'static str>>);
 
@@ -182,7 +183,8 @@ fn check_all_answers(judged: &Judgement) {
                 ladder.climb(&mut after);
                 check_rules(judged, &after, corpus, reader, verifier);
                 check_asked(judged, &asked.0.take(), corpus, reader);
-                // An error and a panic of a tier are the same as a tier that is not there, or has observed nothing.
+                // An error or a panic in a tier is equivalent to a tier that is off or observed
+                // nothing.
                 let without = climbed(
                     corpus.or_miss(CorpusAnswer::NotRun),
                     reader.or_miss(Opinion::NotRun),
@@ -195,7 +197,7 @@ fn check_all_answers(judged: &Judgement) {
     }
 }
 
-/// A warning ends the way up: nothing further is asked, and no server is started to look at it.
+/// A warning ends the climb: no further tier is consulted, and no server is started to observe it.
 fn check_asked(
     judged: &Judgement,
     asked: &[&str],
@@ -241,7 +243,7 @@ fn check_rules(
     }
     if proceeds {
         assert!(before.before.is_some() && before.after.is_some(), "calls go on with a pin");
-        // Nothing was accepted by it: the client keeps what was approved, and nothing is pinned.
+        // This accepts nothing: the client keeps the approved definition, and nothing is pinned.
         assert!(after.is_deferred && !after.is_accepted && after.reason.is_none());
         assert_eq!(provenance.framing, Framing::ContractDiffNotSafety);
     } else {
@@ -264,7 +266,8 @@ fn a_cleared_corpus_settles_no_kind_at_all() {
     }
 }
 
-/// A kind that is inconclusive and not behavioral does not exist today; `description-only` stands for one.
+/// No kind is currently inconclusive without being behavioral; `description-only` stands in for
+/// one.
 #[test]
 fn a_cleared_corpus_only_chooses_that_a_local_check_runs() {
     let later = ChangeKind::DescriptionOnly;
@@ -305,8 +308,8 @@ fn only_observed_behaviour_clears_or_refutes() {
     }
 }
 
-/// What was observed says nothing of a parameter that was removed, of text that trips a marker, or of a change that could not
-/// be compared.
+/// Observations say nothing about a removed parameter, about text with a marker, or about a change
+/// that could not be compared.
 #[test]
 fn a_change_of_another_class_beside_a_behavioral_one_is_never_cleared() {
     let cleared = Says::Answer(Behavior::Cleared);
@@ -363,7 +366,8 @@ fn a_surface_has_the_verdict_and_the_tier_of_what_is_left() {
     assert_eq!(unreadable.verdict, Verdict::Hold);
 }
 
-/// What the drift network says stands beside a verdict: with it and without it, everything else is the same.
+/// Messages of the drift network are shown with a verdict: everything else is the same with and
+/// without them.
 #[test]
 fn an_advisory_moves_nothing() {
     use crate::network::{DriftAdvisory, Hour, Seen};

@@ -51,7 +51,7 @@ fn all_of_a_server_that_awaits_its_first_approval_waits_under_every_posture() {
             assert_eq!(judged.accepted().count(), 0, "{status} {posture}");
         }
     }
-    // The twin: once all of it is approved nothing waits.
+    // The counterpart: once everything is approved, nothing waits.
     let approved = pinned(surface(WHOLE).entries().cloned());
     for posture in Posture::ALL {
         assert!(judge(ServerStatus::Pending, &approved, posture).entries.is_empty(), "{posture}");

@@ -1,16 +1,18 @@
-//! Spellings of a resource's address. A server may read many of them as the same address, and which ones it does not say:
-//! so spellings that some reader takes for the same are taken for the same here.
+//! Spellings of a resource's address. A server may treat many of them as the same address, and does
+//! not say which ones, so spellings that any reader may treat as the same are treated as the same
+//! here.
 
 use percent_encoding::percent_decode_str;
 
-/// How often an address is percent-decoded: a server behind a proxy may see one that was decoded twice.
+/// How often an address is percent-decoded: a server behind a proxy may see it decoded twice.
 const MAX_DECODINGS: usize = 3;
 
-/// An address without what spellings differ in.
+/// An address without anything that spellings differ in.
 ///
-/// Beyond the normalization of RFC 3986 (letters of scheme and host, percent-encoding, dot segments, default ports) it
-/// forgets what only some readers tell apart: letter case everywhere, encoded delimiters, backslashes, empty segments and
-/// slashes at the end, user information, a fragment and the host `localhost` of a file.
+/// In addition to the normalization of RFC 3986 (case of scheme and host, percent-encoding, dot
+/// segments, default ports), it drops what only some readers distinguish: letter case everywhere,
+/// encoded delimiters, backslashes, empty segments and trailing slashes, user information, a
+/// fragment and the host `localhost` of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AddressKey {
     place: String,
@@ -29,7 +31,7 @@ impl AddressKey {
         AddressKey { place: normal_place(place), query: query.filter(|query| !query.is_empty()) }
     }
 
-    /// The same without its query: a server that reads no query takes any for the same.
+    /// The key without its query: a server that ignores queries treats all of them as the same.
     pub(super) fn without_query(&self) -> Option<AddressKey> {
         self.query.as_ref().map(|_| AddressKey { place: self.place.clone(), query: None })
     }

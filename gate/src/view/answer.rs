@@ -1,30 +1,31 @@
-//! Answers to the client's lists, in pages of our own.
+//! Responses to the client's list requests, in our own pages.
 
 use super::{FilteredPage, ListView, View, Visible, with_member};
 use contract::surface::ListKind;
 use envelope::METHOD_NOT_FOUND;
 use std::borrow::Cow;
 
-/// `invalid params`.
+/// JSON-RPC's `invalid params`.
 const INVALID_PARAMS: i64 = -32602;
 
-/// Our cursors begin so: a server's own would not be one of ours.
+/// The prefix of our cursors, so that a server's own cursor is never mistaken for one.
 const CURSOR: &str = "holdpoint-page-";
-/// What follows the result or the error.
+/// The end of the message after the result or the error.
 const END: &[u8] = b"}";
 
-/// An answer, ready to be sent. A list may be most of a gate's memory: it goes out as it lies in the view.
+/// A response, ready to be sent. A list may be most of a gate's memory, so it is sent directly from
+/// the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListAnswer<'v> {
     beginning: Vec<u8>,
     result: Cow<'v, [u8]>,
     end: Cow<'static, [u8]>,
-    /// It says why there is no list.
+    /// The response is an error that says why there is no list.
     pub is_error: bool,
 }
 
 impl ListAnswer<'_> {
-    /// The message, to be sent as one.
+    /// The parts of the message, to be sent in sequence.
     pub fn parts(&self) -> [&[u8]; 3] {
         [&self.beginning, &self.result, &self.end]
     }
@@ -34,8 +35,9 @@ impl ListAnswer<'_> {
     }
 }
 
-/// Answers a list that passed the checks, from the view: all of it, or what of it a caller may see. `cursor` is the raw JSON of
-/// the client's, `id` that of its request.
+/// Answers a list request that passed the checks from the view: with the whole list, or the part
+/// that a caller may see. `cursor` is the raw JSON of the client's cursor, and `id` that of its
+/// request.
 pub fn answer_list<'v>(
     view: &'v View,
     list: ListKind,
@@ -61,7 +63,7 @@ pub fn answer_list<'v>(
     ListAnswer { beginning, result, end, is_error: false }
 }
 
-/// The result of an answer, and what follows it.
+/// The result of a response, and the end of the message.
 type ResultAndEnd<'v> = (Cow<'v, [u8]>, Cow<'static, [u8]>);
 
 fn whole_page(entries: &ListView, number: usize) -> Option<ResultAndEnd<'_>> {
@@ -84,7 +86,7 @@ fn filtered_page<'v>(
     if !has_next {
         return Some((result, END.into()));
     }
-    // The cursor goes where the brace of the result is.
+    // The cursor replaces the closing brace of the result.
     let brace = result.iter().rposition(|byte| *byte == b'}')?;
     match &mut result {
         Cow::Borrowed(bytes) => *bytes = bytes.get(..brace)?,
@@ -94,7 +96,7 @@ fn filtered_page<'v>(
     Some((result, end.into_bytes().into()))
 }
 
-/// The cursor of the page after this one, with its quotes.
+/// The cursor of the page after this one, in quotes.
 fn cursor_after(number: usize) -> String {
     format!("\"{CURSOR}{}\"", number + 1)
 }

@@ -1,4 +1,5 @@
-//! Changes that are decided by the call: what a held call is told, and which tools a session had a call held of.
+//! Changes that are decided by the call: the explanation of a held call, and the tools that a
+//! session had a held call of.
 
 use super::standing::{MAX_EVIDENCE, evidence as evidence_of, versions};
 use super::{Materials, Standing};
@@ -15,10 +16,11 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most tools that a session remembers to have held a call of. Past it every call that is decided on its own is held.
+/// The most such tools remembered per session. Beyond that, every call that is decided by the call
+/// is held.
 pub const MAX_HELD_TOOLS: usize = 1_000;
 
-/// A change whose calls shield decides one by one, with all that a refusal says of it.
+/// A change whose calls shield decides one by one, with everything a refusal needs to explain it.
 #[derive(Debug)]
 pub(super) struct CallsOfChange {
     pub(super) rules: Arc<CallRules>,
@@ -31,7 +33,7 @@ pub(super) struct CallsOfChange {
 }
 
 impl PartialEq for CallsOfChange {
-    /// Rules are kept by the hashes of the definitions that they are made of.
+    /// The cache shares rules by the hashes of their definitions, so pointer equality is enough.
     fn eq(&self, other: &CallsOfChange) -> bool {
         Arc::ptr_eq(&self.rules, &other.rules)
     }
@@ -53,7 +55,8 @@ impl CallsOfChange {
         })
     }
 
-    /// The kinds, the evidence and the message of a held call: of the findings that it is held for, or of all.
+    /// The kinds, the evidence and the message of a held call: for the findings that hold it, or
+    /// for all of them.
     pub(super) fn say(&self, hold: &CallHold) -> (Vec<&'static str>, Vec<Value>, String) {
         let approved = Approved::of(self.approved.as_ref());
         let of_call = self.findings.iter().filter(|finding| hold.kinds.contains(&finding.kind));
@@ -84,20 +87,21 @@ impl CallsOfChange {
     }
 }
 
-/// The tools of which a session had a call held by the call. Else a server edits the text of `dry_run`, the call that uses
-/// it is held, and the agent calls again without it.
+/// The tools of which a session already had a call held. Otherwise a server could change the text
+/// of `dry_run` so that a call with it is held, and the agent would repeat the call without it.
 #[derive(Debug, Default)]
 pub struct HeldTools(Mutex<HashSet<(Box<str>, [u8; 32])>>);
 
 impl HeldTools {
-    /// Remembers a tool of which a call is held, if calls of it are decided on their own.
+    /// Remembers the tool of a held call, if its calls are decided by the call.
     pub fn note(&self, target: Target<'_>, standing: &Standing) {
         if let Some(approved) = standing.before.filter(|_| standing.is_by_the_call()) {
             self.remember(target.key, approved.entry);
         }
     }
 
-    /// Remembers a tool, by its name and the hash of its approved definition: a new approval is a new beginning.
+    /// Remembers a tool by its name and the hash of its approved definition, so that a new approval
+    /// starts over.
     pub fn remember(&self, tool: &str, approved: [u8; 32]) {
         let mut tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tools.len() <= MAX_HELD_TOOLS {

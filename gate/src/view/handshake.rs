@@ -1,4 +1,4 @@
-//! What the client is shown of the answer to `initialize` or `server/discover`.
+//! What the client sees of the response to `initialize` or `server/discover`.
 
 use super::shape::{Kept, is_plain, with_member};
 use crate::judge::{SurfaceJudgement, judge_surface};
@@ -11,31 +11,32 @@ use contract::surface::{EntryId, EntryType, Surface, SurfaceReader};
 use envelope::members;
 use serde_json::{Map, Value, json};
 
-/// The members that are pinned, or made of what is.
+/// Members that are pinned, or derived from pinned ones.
 const SHAPED: [&str; 4] = ["serverInfo", "capabilities", "instructions", "_meta"];
-/// The members of the protocol itself.
+/// Members that belong to the protocol itself.
 const PROTOCOL: [&str; 5] =
     ["protocolVersion", "supportedVersions", "resultType", "ttlMs", "cacheScope"];
-/// Where the era without sessions has `serverInfo`.
+/// The member that holds `serverInfo` in the stateless era.
 const STATELESS_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// What may be shown of an unaccepted capability.
+/// The members that may be shown of an unaccepted capability.
 const FLAGS: [&str; 2] = ["listChanged", "subscribe"];
-/// What the client is shown in place of a version that could carry a sentence.
+/// Shown in place of a version that could carry a message.
 const NO_VERSION: &[u8] = br#""unknown""#;
 
-/// What a handshake alone tells; `None` if it cannot be read in one way.
+/// The surface that a handshake alone describes. Returns `None` if it cannot be read unambiguously.
 pub fn handshake_surface(result: &str) -> Option<Surface> {
-    // An object, whatever else: members are looked up in it.
+    // It must be an object, because members are looked up in it.
     members(result.as_bytes()).next()?;
     let mut reader = SurfaceReader::default();
     reader.handshake(result).ok()?;
     Some(reader.finish())
 }
 
-/// What the client is shown of a handshake: the instructions, the name and the capabilities that were accepted, the
-/// versions, and what the protocol itself needs. `title`, `description`, icons and whatever else is not pinned is left out.
+/// The handshake as the client sees it: the accepted instructions, name and capabilities, the
+/// versions, and what the protocol itself needs. `title`, `description`, icons and everything else
+/// that is not pinned are left out.
 ///
-/// INVARIANT: but for monitor and `list = "observed"`, it holds no unaccepted text.
+/// INVARIANT: except under monitor and `list = "observed"`, it contains no unaccepted text.
 pub fn shaped_handshake(
     result: &[u8],
     book: &PinBook,
@@ -78,7 +79,7 @@ pub fn shaped_handshake(
     shaped
 }
 
-/// The accepted instructions, as text.
+/// The accepted instructions as text.
 pub(super) fn accepted_instructions(
     book: &PinBook,
     surface: &Surface,
@@ -88,7 +89,7 @@ pub(super) fn accepted_instructions(
     serde_json::from_str::<String>(raw).ok().map(Into::into)
 }
 
-/// The accepted capabilities, as JSON.
+/// The accepted capabilities as JSON.
 pub(super) fn accepted_capabilities(
     book: &PinBook,
     surface: &Surface,
@@ -99,7 +100,8 @@ pub(super) fn accepted_capabilities(
     std::str::from_utf8(capabilities).ok().map(Into::into)
 }
 
-/// The accepted definition of an entry that a server has one of: the one that it has now, or an earlier one.
+/// The accepted definition of an entry that exists once per server: the current one, or else an
+/// earlier one.
 fn accepted<'a>(
     book: &'a PinBook,
     surface: &'a Surface,
@@ -119,7 +121,8 @@ fn accepted<'a>(
     observed.map(contract::surface::Entry::raw).or_else(pinned)
 }
 
-/// `serverInfo` with its name and its version alone. An unaccepted name is shown as a new name is in a refusal.
+/// `serverInfo` with only its name and version. An unaccepted name is shown as refusals show a new
+/// name.
 fn shaped_info(info: &[u8], accepted_name: Option<&[u8]>) -> Vec<u8> {
     let mut shaped = only(&["name", "version"], info);
     if let Some(observed) = member(info, "name") {
@@ -136,7 +139,7 @@ fn shaped_info(info: &[u8], accepted_name: Option<&[u8]>) -> Vec<u8> {
     shaped
 }
 
-/// The capabilities that the protocol knows, with nothing but its flags.
+/// The capabilities that the protocol defines, with only their flags.
 fn plain_capabilities(observed: &[u8]) -> Vec<u8> {
     let plain = |value: &[u8]| -> Value {
         let flags = members(value).filter(|(name, _)| FLAGS.contains(&name.as_ref()));

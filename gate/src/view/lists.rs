@@ -1,4 +1,4 @@
-//! A list as clients are shown it: entries in pages of our own.
+//! A list as clients see it: entries in our own pages.
 
 use super::shape::{Kept, offset, with_member};
 use super::visible::FilteredPages;
@@ -8,19 +8,19 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One list, ready to be sent: the `result` of each page, but for where the next one is.
+/// One list, ready to be sent: the `result` of each page, except for the cursor of the next one.
 #[derive(Debug)]
 pub struct ListView {
     list: ListKind,
     pages: Pages,
-    /// Where each entry lies, in the order in which they are shown.
+    /// The position of each entry, in the order shown.
     pub(super) entries: Vec<ListEntry>,
     pub(super) filtered: Arc<FilteredPages>,
 }
 
 #[derive(Debug)]
 enum Pages {
-    /// As the server sent them.
+    /// As sent by the server.
     Sent(Arc<Vec<Arc<str>>>),
     Made(Vec<Vec<u8>>),
 }
@@ -32,7 +32,7 @@ pub(super) struct ListEntry {
     pub(super) span: Range<usize>,
 }
 
-/// A page, and whether there is another after it.
+/// A page, and whether it is followed by another one.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'v> {
     /// The JSON of `result`, without `nextCursor`.
@@ -41,12 +41,13 @@ pub struct Page<'v> {
 }
 
 impl ListView {
-    /// The server's pages, as they came.
+    /// The server's original pages.
     pub(super) fn verbatim(list: ListKind, pages: &Arc<Vec<Arc<str>>>) -> ListView {
         ListView::without_entries(list, Pages::Sent(Arc::clone(pages)))
     }
 
-    /// The server's one page, as it came, with the array of its entries. `entries` are those that it carries.
+    /// The server's single original page, with the array of its entries. `entries` are those that
+    /// it contains.
     pub(super) fn as_sent(
         list: ListKind,
         pages: &Arc<Vec<Arc<str>>>,
@@ -59,8 +60,9 @@ impl ListView {
         view
     }
 
-    /// Some entries, in pages as long as the longest of the server's. Members other than the entries are the server's words too:
-    /// unless all of it is shown, those that the protocol needs are left.
+    /// The given entries, in pages as long as the longest of the server's. Other members of a page
+    /// are the server's text too: unless everything is shown, only those that the protocol needs
+    /// are kept.
     pub(super) fn of(
         list: ListKind,
         server_pages: &[Arc<str>],
@@ -94,7 +96,8 @@ impl ListView {
         ListView { list, pages, entries: Vec::new(), filtered: Arc::default() }
     }
 
-    /// Notes where entries lie in a page that carries them in this order, as many as it has.
+    /// Records the positions of entries in a page that contains them in this order, as far as the
+    /// page goes.
     fn locate<'e>(
         &mut self,
         page: &[u8],
@@ -102,8 +105,8 @@ impl ListView {
         number: usize,
         entries: &mut Peekable<impl Iterator<Item = &'e (&'e EntryId, &'e str)>>,
     ) {
-        // INVARIANT: the search begins at the list's own array and each time where the last entry ended, so that what is
-        // found is the entry itself and not a copy of its text in another member.
+        // INVARIANT: the search starts at the list's own array and each time at the end of the last
+        // entry, so that it finds the entry itself and not a copy of its text in another member.
         let mut from = offset(page, array);
         let end = from + array.len();
         while let Some((id, raw)) = entries.peek() {
@@ -130,7 +133,7 @@ impl ListView {
         }
     }
 
-    /// The entries in the order in which they are shown, each as the JSON that is shown.
+    /// The entries in the order shown, each with its JSON.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.entries.iter().filter_map(|entry| {
             let raw = self.bytes(entry.page)?.get(entry.span.clone())?;
@@ -143,7 +146,8 @@ impl ListView {
         Some(Page { result, has_next: number + 1 < self.count() })
     }
 
-    /// What stands before and after the entries of the first page. Returns `None` if it has none.
+    /// The bytes before and after the entries of the first page. Returns `None` if the page has no
+    /// entries.
     pub(super) fn frame(&self) -> Option<(&[u8], &[u8])> {
         let page = self.bytes(0)?;
         let mut first = self.entries.iter().take_while(|entry| entry.page == 0);
@@ -152,7 +156,8 @@ impl ListView {
         Some((page.get(..start.span.start)?, page.get(end.span.end..)?))
     }
 
-    /// A page without entries. Monitor shows lists that no entry could be read from: not a byte of such a list is in here.
+    /// A page without entries. Monitor shows lists whose entries could not be read; nothing of such
+    /// a list is included here.
     pub(super) fn empty_page(&self) -> Vec<u8> {
         let kept = Kept { as_they_are: &[], if_plain: &PROTOCOL };
         let template = with_member(&kept.of(self.bytes(0).unwrap_or_default()), "nextCursor", None);
@@ -171,22 +176,24 @@ impl ListView {
     }
 }
 
-/// The members of the protocol in a page, other than its entries.
+/// The members of a page that belong to the protocol, besides its entries.
 const PROTOCOL: [&str; 4] = ["nextCursor", "resultType", "ttlMs", "cacheScope"];
 
-/// Where an entry begins in what is left of its array. Between two entries there is a comma, and rarely anything else.
+/// The position of an entry in the remainder of its array. Entries are separated by a comma and
+/// rarely anything else.
 fn find_entry(rest: &[u8], entry: &[u8]) -> Option<usize> {
     let is_between = |byte: &u8| matches!(byte, b'[' | b',' | b' ' | b'\t' | b'\n' | b'\r');
     let at = rest.iter().position(|byte| !is_between(byte)).unwrap_or(rest.len());
     let there = rest.get(at..at.saturating_add(entry.len()));
     match there.is_some_and(|there| std::ptr::eq(there, entry) || there == entry) {
         true => Some(at),
-        // A server may list an entry twice, and the view has it once.
+        // A server may list an entry twice, but the view contains it once.
         false => memchr::memmem::find(rest, entry),
     }
 }
 
-/// The array of a page's entries, if the page has nothing else but what the protocol needs, or may have other members too.
+/// The array of a page's entries, if all other members belong to the protocol or everything is
+/// shown.
 pub(super) fn shown_array(list: ListKind, page: &[u8], shows_all: bool) -> Option<&[u8]> {
     let kept = Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL };
     let mut array = None;

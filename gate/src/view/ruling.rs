@@ -1,4 +1,4 @@
-//! What becomes of one use of an entry. One look-up in the view.
+//! Decides on one use of an entry, with a single lookup in the view.
 
 use super::{Found, HeldTools, Standing, View};
 use crate::by_the_call::CallRuling;
@@ -9,30 +9,31 @@ use crate::words::Reviewer;
 use contract::surface::{EntryType, ListKind};
 use std::sync::Arc;
 
-/// A use of an entry: a call of a tool, a prompt that is asked for, a resource that is read.
+/// A use of an entry: calling a tool, requesting a prompt, or reading a resource.
 #[derive(Debug, Clone, Copy)]
 pub struct Use<'a> {
     pub target: Target<'a>,
     /// The raw JSON of the call's arguments.
     pub arguments: Option<&'a [u8]>,
     pub posture: Posture,
-    /// Who is told to decide where it is held.
+    /// The person to name as the one who decides if it is held.
     pub reviewer: Reviewer<'a>,
-    /// The tools of which the session had a call held by the call.
+    /// The tools of which the session already had a call held by the call.
     pub held_tools: &'a HeldTools,
 }
 
-/// What becomes of it.
+/// The decision on a use.
 #[derive(Debug, Clone)]
 pub enum UseRuling {
     Proceed,
     Hold(Arc<Standing>),
-    /// Neither a pin nor the server's current list has the tool: no person has to decide, the name is wrong.
+    /// Neither a pin nor the server's current list has the tool: the name is wrong, and no person
+    /// has to decide.
     NotListed,
 }
 
 impl View {
-    /// Has the contract changed since it was accepted?
+    /// Decides whether a use may proceed, given how the contract has changed since it was accepted.
     pub fn rule(&self, asked: &Use<'_>) -> UseRuling {
         let Use { target, arguments, reviewer, .. } = *asked;
         match self.find(target) {
@@ -55,7 +56,7 @@ impl View {
     }
 }
 
-/// Decides on one call of a tool whose change shield holds by the call.
+/// Decides on one call of a tool whose change shield decides by the call.
 fn by_the_call(standing: &Standing, asked: &Use<'_>) -> UseRuling {
     let approved = standing.before.map(|before| before.entry);
     if approved.is_some_and(|approved| asked.held_tools.has(asked.target.key, approved)) {
@@ -64,12 +65,13 @@ fn by_the_call(standing: &Standing, asked: &Use<'_>) -> UseRuling {
     match standing.call_ruling(asked.arguments) {
         Some(CallRuling::Proceed) => UseRuling::Proceed,
         Some(CallRuling::Hold(hold)) => UseRuling::Hold(standing.holding_call(&hold)),
-        // INVARIANT: a change that is decided by the call has rules; without them nothing goes through.
+        // INVARIANT: a change that is decided by the call has rules. Without them no call proceeds.
         None => UseRuling::Hold(standing.holding_every_call()),
     }
 }
 
-/// Whether what no pin knows may be used: always under monitor; and a resource by its address, since most are not listed.
+/// Whether an unpinned entry may be used: always under monitor, and a resource by its address,
+/// since most are not listed.
 fn is_open(asked: &Use<'_>) -> bool {
     asked.posture == Posture::Monitor || asked.target.entry_type == EntryType::Resource
 }

@@ -1,14 +1,14 @@
-//! Answers of the server with some members changed, all other bytes as they came.
+//! Modifies some members of a server's response, leaving all other bytes unchanged.
 
 use contract::json::escape_into;
 use envelope::members;
 
 /// The longest text of a protocol member.
 const MAX_PLAIN_CHARACTERS: usize = 64;
-/// The most texts in a protocol member that lists them.
+/// The most texts in a protocol member that is a list.
 const MAX_PLAIN_ITEMS: usize = 20;
 
-/// An object with a member replaced, added or (`None`) left out.
+/// An object with a member replaced, added or (`None`) removed.
 pub fn with_member(object: &[u8], name: &str, value: Option<&[u8]>) -> Vec<u8> {
     let found = members(object).find(|(known, _)| known == name).map(|(_, span)| span);
     match (found, value) {
@@ -21,7 +21,7 @@ pub fn with_member(object: &[u8], name: &str, value: Option<&[u8]>) -> Vec<u8> {
         }
         (None, Some(value)) => {
             let open = object.trim_ascii().strip_suffix(b"}").map(<[u8]>::trim_ascii_end);
-            // What is no object has no members, as for `members`.
+            // Anything but an object has no members, as in `members`.
             let open = open.filter(|open| open.starts_with(b"{")).unwrap_or(b"{");
             let mut out = Vec::with_capacity(open.len() + name.len() + value.len() + 5);
             out.extend_from_slice(open);
@@ -51,16 +51,16 @@ fn push_member(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// Where a part of some bytes begins in them.
+/// The offset of a part of some bytes.
 pub(super) fn offset(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
 
-/// Which members of an object are shown.
+/// Which members of an object are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept<'a> {
     pub(super) as_they_are: &'a [&'a str],
-    /// Those of the protocol itself, where they are [plain](is_plain).
+    /// Members of the protocol itself, kept only if they are [plain](is_plain).
     pub(super) if_plain: &'a [&'a str],
 }
 
@@ -73,7 +73,7 @@ impl Kept<'_> {
         members(object).all(|(name, value)| self.has(&name, value))
     }
 
-    /// The object without all others.
+    /// The object without all other members.
     pub(super) fn of(self, object: &[u8]) -> Vec<u8> {
         if self.has_all(object) {
             return object.to_vec();
@@ -87,7 +87,8 @@ impl Kept<'_> {
     }
 }
 
-/// Whether a value is a number, a word or a version, or some of those in an array: it can carry no sentence.
+/// Whether a value is a number, a word, a version or an array of those, so that it cannot carry a
+/// message.
 pub(super) fn is_plain(value: &[u8]) -> bool {
     let is_word = |text: &str| {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

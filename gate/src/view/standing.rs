@@ -1,4 +1,5 @@
-//! Where one entry stands, with all that a refusal and a receipt say of it. Made once a judgement, not once a call.
+//! The standing of one entry, with everything that a refusal and a receipt say about it. Made once
+//! per judgement rather than per call.
 
 use super::Materials;
 use super::by_the_call::CallsOfChange;
@@ -17,7 +18,7 @@ use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The version of what `data` of a refusal says.
+/// The version of the format of a refusal's `data`.
 const VERDICT_CONTRACT_VERSION: &str = "1.0.0";
 /// The most findings that a refusal lists.
 pub(super) const MAX_EVIDENCE: usize = 20;
@@ -38,34 +39,34 @@ impl Hashes {
     }
 }
 
-/// An entry that moved, or a server that is stopped.
+/// The standing of a changed entry, or of a stopped server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// The entry, where it is about one that a person can review.
+    /// The entry, if a person can review it.
     pub id: Option<EntryId>,
     pub surfaced: SurfacedVerdict,
-    /// Why a call is held; nothing where it goes on.
+    /// Why a call is held; `None` if it proceeds.
     pub reason: Option<Reason>,
     pub before: Option<Hashes>,
     pub after: Option<Hashes>,
     pub kinds: Vec<&'static str>,
-    /// What each posture would have done with a call, in the order of [`Posture::ALL`].
+    /// Whether each posture would have held a call, in the order of [`Posture::ALL`].
     pub would_hold: [bool; 4],
-    /// What tier 3 of the ladder said of it.
+    /// The answer of tier 3 of the ladder.
     pub behavior: Behavior,
     evidence: Vec<Value>,
     message: String,
-    /// What only the new definition has, where the approved one goes on being served.
+    /// What only the new definition has, if the approved one continues to be served.
     additions: Additions,
     is_deferred: bool,
-    /// What shield decides on single calls by, whatever the posture is.
+    /// The rules by which shield decides on single calls, whatever the actual posture is.
     calls: Option<Arc<CallsOfChange>>,
     is_by_the_call: bool,
 }
 
 impl Standing {
     pub(super) fn of(judgement: &Judgement, materials: &Materials<'_>) -> Standing {
-        // A new entry that waits has no approved definition to go on with.
+        // A new entry that is waiting has no approved definition to continue with.
         let is_new = judgement.is_deferred && judgement.before.is_none();
         let is_by_the_call = judgement.is_by_the_call;
         let is_held = judgement.verdict.is_held() && !is_by_the_call;
@@ -103,7 +104,7 @@ impl Standing {
         }
     }
 
-    /// A standing that no comparison gave: the server as a whole is stopped, or the entry is unknown.
+    /// A standing without a comparison: the server as a whole is stopped, or the entry is unknown.
     pub(super) fn for_server(
         reason: Reason,
         reviewer: Reviewer<'_>,
@@ -119,7 +120,7 @@ impl Standing {
         Standing::without_comparison(reason, reviewer, &name)
     }
 
-    /// All that a list carries is held.
+    /// The standing of all entries of a list that is held.
     pub(super) fn for_list(reason: Reason, reviewer: Reviewer<'_>, list: ListKind) -> Standing {
         Standing::without_comparison(reason, reviewer, &format!("its {}", list.member()))
     }
@@ -143,22 +144,22 @@ impl Standing {
         }
     }
 
-    /// Whether calls are held until a person decides: all of them, or those that the change touches.
+    /// Whether calls wait for a person's decision: all of them, or those that the change affects.
     pub fn waits_for_person(&self) -> bool {
         self.is_held() || self.is_by_the_call
     }
 
-    /// Whether each call is decided on its own, by what it uses.
+    /// Whether each call is decided separately, by what it uses.
     pub fn is_by_the_call(&self) -> bool {
         self.is_by_the_call
     }
 
-    /// What shield does with one call; nothing where it does the same with every call.
+    /// Shield's decision on one call. Returns `None` if it treats all calls the same.
     pub fn call_ruling(&self, arguments: Option<&[u8]>) -> Option<CallRuling> {
         self.calls.as_ref().map(|calls| calls.rules.judge(arguments))
     }
 
-    /// The same entry, held for one call.
+    /// The standing of the same entry for one held call.
     pub(super) fn holding_call(&self, hold: &CallHold) -> Arc<Standing> {
         let Some(calls) = &self.calls else { return Arc::new(self.clone()) };
         let (kinds, evidence, message) = calls.say(hold);
@@ -172,7 +173,7 @@ impl Standing {
         })
     }
 
-    /// The same entry, held because a call of it was held before.
+    /// The standing of the same entry, held because an earlier call of it was held.
     pub(super) fn holding_every_call(&self) -> Arc<Standing> {
         match &self.calls {
             Some(calls) => self.holding_call(&calls.rules.held_before()),
@@ -193,7 +194,7 @@ impl Standing {
         self.is_deferred
     }
 
-    /// The same entry, held for another reason.
+    /// The standing of the same entry, held for another reason.
     pub(super) fn because(
         &self,
         reason: Reason,
@@ -210,12 +211,13 @@ impl Standing {
         })
     }
 
-    /// What the model is told.
+    /// The message for the model.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What a program is told. Without a receipt there is no command to review it with either: the application has its own.
+    /// The data for programs. Without a receipt there is no review command either: the application
+    /// has its own way to review.
     pub fn data(&self, server: &str, tool: Option<&str>, receipt_id: Option<&str>) -> Value {
         let reason = self.reason.unwrap_or(Reason::ContractDrift);
         let command = match reason {
@@ -254,8 +256,8 @@ impl Standing {
     }
 }
 
-/// What was found, with the accepted words that it is about. The words of the server that were not accepted are left out,
-/// and so is how it is started: that is about this machine, and no word of the server.
+/// A finding, with the accepted text that it is about. Unaccepted text of the server is left out,
+/// and so is how the server is started: that describes this machine, and is not the server's text.
 pub(super) fn evidence(id: &EntryId, finding: &Finding, approved: &Approved<'_>) -> Value {
     let mut evidence = json!({"kind": finding.kind.as_str(), "path": approved.pointer(finding)});
     let is_origin = id.entry_type == EntryType::Origin;
@@ -275,20 +277,20 @@ fn before_after(
     json!({"before": text(before), "after": text(after)})
 }
 
-/// The verdict of a call that a change does not touch.
+/// The verdict on a call that a change does not affect.
 fn passing_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
     let provenance = Provenance::structural(Verdict::Proceed, true);
     SurfacedVerdict::new(Verdict::Proceed, is_safety_relevant, Some(provenance))
 }
 
-/// A hold that is not the comparison's own verdict.
+/// A hold that does not come from the comparison.
 fn held_verdict(is_safety_relevant: bool) -> SurfacedVerdict {
     let provenance = Provenance::structural(Verdict::Hold, true);
     SurfacedVerdict::new(Verdict::Hold, is_safety_relevant, Some(provenance))
 }
 
-/// What a call may not use while the new definition waits. The client sees the accepted definition, so that is what calls
-/// may use.
+/// What a call may not use while the new definition waits. The client sees the accepted definition,
+/// so calls may use only that.
 fn additions(judgement: &Judgement, book: &PinBook) -> Additions {
     let accepted = book.get(&judgement.id).and_then(EntryPins::accepted).map(|pin| &pin.entry);
     match (accepted, &judgement.after) {
@@ -316,7 +318,7 @@ fn message(
     let versions = Versions { before: before.as_deref(), now: now.as_deref() };
     let (subject, findings) = (subject.as_str(), judgement.findings.as_slice());
     let (verdict, behavior) = match judgement.climbed {
-        // What a tier above made of it, it was the behavioral finding that was asked about.
+        // Whatever the ladder decided, it was consulted about an inconclusive behavioral finding.
         Some(climbed) => (Verdict::Inconclusive, climbed.behavior),
         None => (judgement.verdict, Behavior::NotRun),
     };
@@ -342,7 +344,8 @@ fn held_without_findings(reason: Reason, reviewer: Reviewer<'_>, subject: &str) 
     words::held(reason, &call)
 }
 
-/// The version of the package when it was approved, and the one that runs now, as far as the origin or the server says.
+/// The package's version when it was approved and the current one, as far as the origin or the
+/// server reports them.
 pub(super) fn versions(book: &PinBook, surface: &Surface) -> (Option<String>, Option<String>) {
     let id = EntryId::only(EntryType::Origin);
     let version = |origin: &Entry| {

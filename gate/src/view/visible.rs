@@ -1,26 +1,28 @@
-//! What one caller may see of a list. Pages are made once for all callers that may see the same, and kept.
+//! What one caller may see of a list. Pages are built once for all callers with the same access,
+//! and cached.
 
 use super::lists::ListView;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The most bytes of filtered pages that are kept of one list. Past it, a page is made for each answer.
+/// The most bytes of filtered pages cached per list. Beyond that, a page is built for each
+/// response.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The entries of a list that one caller may see.
 #[derive(Debug, Clone)]
 pub struct Visible {
-    /// What keeps the pages of the list that this was made for.
+    /// The page cache of the list that this was made for.
     list: Weak<FilteredPages>,
     filter: Filter,
 }
 
 #[derive(Debug, Clone)]
 enum Filter {
-    /// All pages, shared by the callers that may see the same.
+    /// All pages, shared by callers with the same access.
     Pages(Arc<[Vec<u8>]>),
-    /// The places of the entries in the list.
+    /// The indices of the entries in the list.
     Places(Arc<[usize]>),
 }
 
@@ -32,13 +34,13 @@ pub struct FilteredPage<'v> {
     pub has_next: bool,
 }
 
-/// The filtered pages that are kept of a list.
+/// The cached filtered pages of a list.
 #[derive(Debug, Default)]
 pub(super) struct FilteredPages(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the places of the entries in them.
+    /// Pages by the indices of their entries.
     pages: HashMap<Box<[usize]>, Arc<[Vec<u8>]>>,
     bytes: usize,
 }
@@ -81,7 +83,8 @@ impl ListView {
 
     /// A page of what a caller may see. Returns `None` past the last page.
     pub fn filtered<'v>(&self, visible: &'v Visible, number: usize) -> Option<FilteredPage<'v>> {
-        // INVARIANT: a filter is used with the list that it was made for. In another list, other entries have its places.
+        // INVARIANT: a filter is used only with the list that it was made for. In another list the
+        // indices mean other entries.
         if !visible.is_for(self) {
             return None;
         }
@@ -97,16 +100,17 @@ impl ListView {
         })
     }
 
-    /// The places on one page, and whether there is another page after it. There is one page at least.
+    /// The indices on one page, and whether another page follows. There is always at least one
+    /// page.
     fn chunk<'p>(&self, places: &'p [usize], number: usize) -> Option<(&'p [usize], bool)> {
-        // As many entries a page as the list itself has.
+        // As many entries per page as the list itself has.
         let per_page = self.entries.iter().take_while(|entry| entry.page == 0).count().max(1);
         let mut chunks = places.chunks(per_page);
         let count = chunks.len().max(1);
         (number < count).then(|| (chunks.nth(number).unwrap_or_default(), number + 1 < count))
     }
 
-    /// The first page of the list with the entries at some places instead of its own.
+    /// The first page of the list, with the entries at the given indices instead of its own.
     fn page_of(&self, places: &[usize]) -> Vec<u8> {
         let Some((head, tail)) = self.frame() else { return self.empty_page() };
         let mut page = head.to_vec();
@@ -115,7 +119,7 @@ impl ListView {
             let Some(entry) = self.entries.get(*at) else { continue };
             let start = match last {
                 None => entry.span.start,
-                // Only a comma and white space lie between an entry and the next one of its page.
+                // Adjacent entries of a page are separated only by a comma and white space.
                 Some((before, before_page, end))
                     if before + 1 == *at && before_page == entry.page =>
                 {

@@ -1,6 +1,6 @@
-//! The same words about several entries.
+//! Converts a sentence about one entry into one about several.
 
-/// What is written differently of several, in the order in which it is replaced: a longer form comes before a shorter one.
+/// Replacements, in the order in which they are applied: a longer form precedes a shorter one.
 const FORMS: [(&str, &str); 27] = [
     ("says that it only reads", "say that they only read"),
     ("says that it destroys nothing", "say that they destroy nothing"),
@@ -31,7 +31,7 @@ const FORMS: [(&str, &str); 27] = [
     ("look at it in full", "look at them in full"),
 ];
 
-/// The end of a sentence about one entry, as one about several. What stands in backticks is left as it is.
+/// Converts the end of a sentence about one entry to plural. Text in backticks is left unchanged.
 pub(super) fn plural(predicate: &str) -> String {
     let parts: Vec<String> = predicate
         .split('`')

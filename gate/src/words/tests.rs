@@ -26,7 +26,7 @@ fn every_kind_has_words_for_both_audiences_and_none_says_unsafe() {
 #[test]
 fn what_several_entries_have_is_told_in_the_plural() {
     for &kind in ChangeKind::ALL {
-        // A server has one of each of these.
+        // A server has only one of each of these.
         let is_single = [
             ChangeKind::IdentityChanged,
             ChangeKind::CapabilitiesChanged,

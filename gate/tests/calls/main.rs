@@ -1,5 +1,6 @@
-//! Shield by the call, judged from outside: thousands of calls on generated and on real pairs of definitions. No call that
-//! goes through is refused by the new schema, uses a parameter that changed, or relies on one that it leaves out.
+//! Judges shield by the call from outside: thousands of calls on generated and real pairs of
+//! definitions. No call that goes through may be refused by the new schema, use a parameter that
+//! changed, or rely on one that it omits.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -33,7 +34,7 @@ fn rules(old: &Value, new: &Value) -> CallRules {
     CallRules::of(ToolChange { approved, accepted, new, findings, defers_text: false })
 }
 
-/// A validator that shares nothing with the one of the gate but the crate: with its defaults, for each dialect.
+/// A validator that shares only the crate with the gate's own, with its defaults, for each dialect.
 fn validators(schema: &Value) -> Vec<Validator> {
     let drafts = match schema.get("$schema").and_then(Value::as_str) {
         Some(uri) if uri.contains("draft-07") => vec![Draft::Draft7],
@@ -44,7 +45,7 @@ fn validators(schema: &Value) -> Vec<Validator> {
     drafts.into_iter().filter_map(|draft| options(draft).build(schema).ok()).collect()
 }
 
-/// What was seen, so that a run that judged nothing fails.
+/// Counts what was judged, so that a run that judged nothing fails.
 #[derive(Debug, Default)]
 struct Seen {
     pairs: usize,
@@ -61,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Judges calls on one pair, and checks each ruling.
+/// Judges calls on one pair and checks each ruling.
 fn judge_pair(old: &Value, new: &Value, calls: usize, random: &mut Random, seen: &mut Seen) {
     let rules = rules(old, new);
     let oracle = Oracle::between(old, new);
@@ -117,7 +118,8 @@ fn no_call_that_goes_through_is_refused_or_has_another_meaning() {
         let (old, new) = pairs::pair(&mut random);
         judge_pair(&old, &new, 20, &mut random, &mut seen);
     }
-    // Floors: a generator that makes nothing, or rules that hold everything, prove nothing.
+    // Minimums: a generator that produces nothing, or rules that hold everything, would prove
+    // nothing.
     assert_eq!(seen.went + seen.held(), 30_000, "{seen:?}");
     assert!(seen.went > 5_000 && seen.touched > 4_000, "{seen:?}");
     assert!(seen.undeclared > 500 && seen.invalid > 500 && seen.whole > 100, "{seen:?}");
@@ -131,7 +133,7 @@ fn real_upgrades_let_no_call_through_that_they_change() {
     for (old, new) in pairs::adjacent(&root) {
         judge_pair(&old, &new, 6, &mut random, &mut seen);
     }
-    // Captures of a few installed servers may stand in for the corpus.
+    // Captures of a few installed servers can serve as the corpus.
     let least = if seen.pairs > 100 { (300, 500, 500) } else { (20, 50, 50) };
     let (pairs, went, held) = least;
     assert!(seen.pairs > pairs && seen.went > went && seen.held() > held, "{seen:?}");

@@ -1,13 +1,13 @@
-//! What changed of each parameter, found in another way than the gate finds it: both schemas are unfolded along the paths of
-//! a call, and what each path's schemas say is compared as sets.
+//! Determines what changed about each parameter independently of the gate: both schemas are
+//! unfolded along the paths of a call, and what each path's schemas say is compared as sets.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How deep schemas are unfolded.
+/// The depth to which schemas are unfolded.
 const MAX_DEPTH: usize = 6;
 
-/// All that is said of one path, in any branch.
+/// Everything said about one path, in any branch.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     texts: BTreeSet<String>,
@@ -19,9 +19,9 @@ type Paths = BTreeMap<Vec<String>, Said>;
 
 #[derive(Debug)]
 pub(crate) struct Oracle {
-    /// For each parameter of the old schema, why no call may use it.
+    /// For each parameter of the old schema that no call may use, the reason.
     used: BTreeMap<String, String>,
-    /// Why no call may leave it out.
+    /// For each parameter that no call may omit, the reason.
     left_out: BTreeMap<String, String>,
 }
 
@@ -61,7 +61,7 @@ impl Oracle {
         oracle
     }
 
-    /// Why a call with these arguments must not go through, if so.
+    /// Why a call with these arguments must not go through, if there is a reason.
     pub(crate) fn objection(&self, call: &Value) -> Option<String> {
         let has = |name: &String| call.get(name).is_some();
         let used = self.used.iter().find(|(name, _)| has(name));
@@ -86,7 +86,7 @@ fn visit(root: &Value, schema: &Value, path: &mut Vec<String>, paths: &mut Paths
     }
     said.formats.extend(schema.get("format").map(Value::to_string));
     let default = schema.get("default").filter(|default| !default.is_null());
-    // `1` and `1.0` are one value.
+    // `1` and `1.0` are the same value.
     said.defaults.extend(default.map(|value| value.to_string().replace(".0", "")));
     let target = schema.get("$ref").and_then(Value::as_str);
     if let Some(target) = target.and_then(|target| root.pointer(target.strip_prefix('#')?)) {

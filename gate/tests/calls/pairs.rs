@@ -1,4 +1,4 @@
-//! Pairs of input schemas: made by chance and edited, or taken from real releases.
+//! Pairs of input schemas: generated at random and edited, or taken from real releases.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const TEXTS: [&str; 6] = [
     "The owner's name",
 ];
 
-/// A schema and what an upgrade made of it: one to three edits.
+/// A schema and its upgraded version, which differs by one to three edits.
 pub(crate) fn pair(random: &mut Random) -> (Value, Value) {
     let mut old = object(random, 0);
     old["$defs"] = json!({"Shared": property(random, 2), "Other": property(random, 2)});
@@ -122,7 +122,7 @@ fn collect(schema: &Value, at: String, places: &mut Vec<String>) {
     places.push(at);
 }
 
-/// Some calls have what no definition declares, or another spelling of a name.
+/// Gives some calls undeclared members, or misspelled names.
 pub(crate) fn disturb(call: &mut Value, random: &mut Random) {
     let Some(members) = call.as_object_mut() else { return };
     match random.below(20) {
@@ -146,7 +146,7 @@ pub(crate) fn disturb(call: &mut Value, random: &mut Random) {
     }
 }
 
-/// The input schemas of tools in adjacent releases, where they differ.
+/// The differing input schemas of the same tool in adjacent releases.
 pub(crate) fn adjacent(root: &Path) -> Vec<(Value, Value)> {
     let mut pairs = Vec::new();
     let packages = folder(root).into_iter().flat_map(|registry| folder(&registry));

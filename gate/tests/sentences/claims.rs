@@ -1,4 +1,5 @@
-//! Sentences read as claims, form by form. A form that is not known here is vague: it claims nothing that can be checked.
+//! Parses sentences as claims, form by form. A sentence of an unknown form is vague: it makes no
+//! claim that can be checked.
 
 use crate::schemas::{accepts, named, root, said};
 use serde_json::{Value, json};
@@ -11,14 +12,14 @@ pub enum Truth {
     Wrong(String),
 }
 
-/// What a sentence claims of a name.
+/// What a sentence claims about a name.
 #[derive(Debug)]
 pub enum Claim {
     Vague(String),
     Exact { name: String, path: String, words: String },
 }
 
-/// What is changed by a claim: a value that is refused now, or that is accepted now.
+/// The effect of a claimed change: a value is refused now, or is accepted now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
     RefusedNow,
@@ -96,7 +97,7 @@ impl Claim {
     }
 }
 
-/// A sentence with what stands in backticks taken out.
+/// A sentence without its text in backticks.
 fn without_names(sentence: &str) -> String {
     sentence.split('`').step_by(2).collect::<Vec<_>>().join("…")
 }
@@ -113,7 +114,8 @@ impl Pair<'_> {
         if is_true { Truth::Shown } else { Truth::Wrong(format!("{why} at {}", self.path)) }
     }
 
-    /// At least one of the values is accepted on the one side, and none of those is on the other.
+    /// Checks that at least one of the values is accepted on one side, and none of those on the
+    /// other.
     fn changes(&self, values: &[Value], change: Change) -> Truth {
         let (from, to) = match change {
             Change::RefusedNow => (self.old, self.new),
@@ -185,7 +187,7 @@ impl Pair<'_> {
         }
     }
 
-    /// One of the values changes, whatever becomes of the others.
+    /// Checks that one of the values changes, regardless of the others.
     fn any_of(&self, values: &[Value], change: Change) -> Truth {
         let mut truths =
             values.iter().map(|value| self.changes(std::slice::from_ref(value), change));
@@ -247,7 +249,7 @@ impl Pair<'_> {
         if let Some(limit) = Limit::read(words) {
             return self.limit(&limit);
         }
-        // Types: none of those that are left out is accepted.
+        // Types: none of the omitted ones is accepted.
         let types = words.trim_start_matches("must be ").trim_start_matches("may now be ");
         let (now, was) = types.split_once(" (").unwrap_or((types, ""));
         let others = |words: &str| -> Vec<Value> {
@@ -329,7 +331,7 @@ impl Pair<'_> {
         self.truth(is_now && was, "the count")
     }
 
-    /// A bound of numbers, by the numbers next to it.
+    /// Checks a numeric bound with the numbers next to it.
     fn bound(&self, limit: &Limit) -> Truth {
         let step = if limit.is_lower { -1.0 } else { 1.0 };
         let number = |value: f64| match value.fract() == 0.0 && value.abs() < 9e15 {
@@ -342,7 +344,8 @@ impl Pair<'_> {
         let is_refused = is_in(self.new, beyond(limit.now, limit.is_exclusive)) == Some(false);
         let other = match (limit.change, limit.was) {
             (None, _) => is_in(self.old, beyond(limit.now, limit.is_exclusive)) == Some(false),
-            // What the old bound admitted is refused, or what the new one admits was.
+            // A value that the old bound admitted is refused, or one that the new bound admits was
+            // refused.
             (Some(Change::RefusedNow), was) => {
                 let value = match was {
                     Some(was) if limit.was_exclusive => was - step,
@@ -387,7 +390,7 @@ impl Pair<'_> {
     }
 }
 
-/// A limit as a sentence has it.
+/// A limit as described by a sentence.
 #[derive(Debug)]
 struct Limit {
     is_lower: bool,
@@ -396,7 +399,7 @@ struct Limit {
     unit: String,
     was: Option<f64>,
     was_exclusive: bool,
-    /// Nothing where it is as before.
+    /// `None` if it did not change.
     change: Option<Change>,
 }
 
@@ -471,7 +474,7 @@ fn is_of(value: &Value, words: &str) -> bool {
     }
 }
 
-/// Values of the types that a sentence names.
+/// Sample values of the types that a sentence names.
 fn samples(words: &str) -> Vec<Value> {
     all_samples().into_iter().filter(|value| is_of(value, words)).collect()
 }

@@ -1,5 +1,6 @@
-//! Every sentence about a schema is true: over adjacent releases of real servers, each is read again as a claim and held
-//! against the two schemas by a validator that knows nothing of the comparison.
+//! Checks that every sentence about a schema is true: over adjacent releases of real servers, each
+//! sentence is parsed as a claim and checked against the two schemas by a validator that is
+//! independent of the comparison.
 //!
 //! `HOLDPOINT_CORPUS` names the folder of captures, `<registry>/<package>/<version>.json`.
 #![allow(
@@ -26,14 +27,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How many sentences were read, and how each was judged.
+/// How many sentences were parsed, and the results.
 #[derive(Debug, Default)]
 struct Tally {
     told: usize,
-    /// Sentences that claim nothing exact, by their words without names.
+    /// Sentences without an exact claim, counted by their text without names.
     vague: BTreeMap<String, usize>,
     shown: usize,
-    /// Nothing that a validator was asked could show it.
+    /// Claims that none of the values tried could confirm.
     undecided: usize,
     wrong: Vec<String>,
 }
@@ -82,7 +83,8 @@ impl Tally {
     }
 }
 
-/// A text in backticks that only the new definition has. The one new name that a model reads is that of a new parameter.
+/// A text in backticks that only the new definition has. A model may see only one new name: that of
+/// a new parameter.
 fn unaccepted_word(told: &str, old: &Value, new: &Value) -> Option<String> {
     if told.contains("new parameter") || told.contains("new optional parameter") {
         return None;
@@ -119,12 +121,12 @@ fn every_sentence_about_real_releases_is_true() {
         println!("{count:>6}  {words}");
     }
     assert!(tally.wrong.is_empty(), "{} are wrong:\n{}", tally.wrong.len(), tally.wrong.join("\n"));
-    // Captures of a few installed servers may stand in for the corpus.
+    // Captures of a few installed servers can serve as the corpus.
     let least = if *told > 1_000 { 100 } else { 10 };
     assert!(*shown > least && undecided * 10 < *shown, "{shown} shown, {undecided} undecided");
 }
 
-/// The judge itself: a sentence that is not true is seen.
+/// Tests the judge itself: it notices a false sentence.
 #[test]
 fn a_wrong_sentence_is_seen() {
     let tool = |p: Value| json!({"name": "t", "inputSchema": {"properties": {"p": p}}});

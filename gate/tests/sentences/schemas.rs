@@ -1,11 +1,13 @@
-//! Finds what two tools say of a name, and asks a validator about values. It shares nothing with the comparison.
+//! Finds what two tools say about a name, and asks a validator about values. It shares no code with
+//! the comparison.
 
 use jsonschema::Draft;
 use serde_json::{Value, json};
 
-/// All schemas that a tool has for a name as sentences write it (`user.id`, `ids[]`, `labels.*`).
+/// All schemas that a tool has for a name in the notation of sentences (`user.id`, `ids[]`,
+/// `labels.*`).
 ///
-/// `path` tells whether the name is of the input, of results, or of a definition.
+/// `path` says whether the name belongs to the input, to the results, or to a definition.
 pub fn named<'a>(tool: &'a Value, name: &str, path: &str) -> Vec<&'a Value> {
     let root = root(tool, path);
     let mut found = vec![root];
@@ -28,7 +30,7 @@ pub fn named<'a>(tool: &'a Value, name: &str, path: &str) -> Vec<&'a Value> {
             rest = tail.trim_start_matches('.');
             continue;
         }
-        // A name may have dots itself: the longest one that is declared.
+        // A name may itself contain dots, so try the longest declared one.
         let declared = around.iter().filter_map(|schema| schema.get("properties")?.as_object());
         let names = declared.flat_map(|members| members.keys());
         let longest = names
@@ -59,7 +61,7 @@ fn items(schema: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// A schema and all that speaks of the same value: references and branches.
+/// A schema and all others that apply to the same value, through references and branches.
 pub fn spread<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Vec<&'a Value> {
     let mut found = vec![schema];
     if depth > 8 {
@@ -75,14 +77,15 @@ pub fn spread<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Vec<&'a V
     found
 }
 
-/// The value of a keyword, wherever it is said of the named value.
+/// The value of a keyword in any schema of the named value.
 pub fn said<'a>(tool: &'a Value, name: &str, path: &str, keyword: &str) -> Vec<&'a Value> {
     let found = named(tool, name, path);
     let all = found.iter().flat_map(|schema| spread(root(tool, path), schema, 0));
     all.filter_map(|schema| schema.get(keyword)).collect()
 }
 
-/// Whether the named value may be this one; nothing where the tool has no such name or its schema is not valid.
+/// Whether the named value may be this one. Returns `None` if the tool has no such name or its
+/// schema is invalid.
 pub fn accepts(tool: &Value, name: &str, path: &str, value: &Value) -> Option<bool> {
     let root = root(tool, path);
     let found = named(tool, name, path);

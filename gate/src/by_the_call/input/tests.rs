@@ -1,4 +1,4 @@
-//! Each refusal names the place and the rule.
+//! Every refusal names the place and the rule.
 
 use super::*;
 use contract::surface::{EntryId, EntryType};
@@ -121,7 +121,7 @@ fn what_cannot_be_decided_is_refused() {
     assert!(checked(dialect, "{}", UndeclaredMembers::Refuse).contains("dialect"));
     let pattern = r#"{"properties":{"a":{"pattern":"\\p{Unheard}"},"b":{}}}"#;
     check(pattern, r#"{"b":1}"#, "fine");
-    // Only a call that uses the parameter depends on its pattern.
+    // Only calls that use the parameter depend on its pattern.
     check(pattern, r#"{"a":"x"}"#, "/a Decidable(Schema)");
 }
 
@@ -163,7 +163,7 @@ fn heavy_rules_are_bounded_by_their_bytes() {
     assert!(cache.size().0 > 0);
 }
 
-/// What the validator is given is what another reader makes of the same bytes.
+/// The validator receives the same values that another reader parses from the same bytes.
 #[test]
 fn arguments_are_read_as_another_reader_reads_them() {
     for text in [

@@ -15,7 +15,7 @@ fn pick<'v>(random: &mut Random, values: &'v [Value]) -> &'v Value {
     values.get(random.below(values.len())).unwrap()
 }
 
-/// A schema of the keywords that real tools use.
+/// A random schema of the keywords that real tools use.
 fn schema(random: &mut Random, depth: usize) -> Value {
     let mut members = Map::new();
     for _ in 0..random.below(4) {

@@ -26,7 +26,7 @@ fn sent() -> ListView {
     as_sent(page, &entries())
 }
 
-/// In three pages, of two entries, two and one.
+/// Three pages with two, two and one entries.
 fn paged() -> ListView {
     let pages: Vec<Arc<str>> = (0..3).map(|_| r#"{"tools":[]}"#.into()).collect();
     ListView::of(ListKind::Tools, &pages, &borrowed(&entries()), false)
@@ -40,7 +40,7 @@ fn is_kept(visible: &Visible) -> bool {
     matches!(visible.filter, Filter::Pages(_))
 }
 
-/// A page, made for the answer and kept.
+/// Checks a page built for the response and a cached one.
 #[track_caller]
 fn check(view: &ListView, names: &[&str], number: usize, expected: Option<(&str, bool)>) {
     *view.filtered.0.lock().unwrap() = Kept::default();
@@ -152,7 +152,7 @@ fn pages_are_kept_up_to_the_limit() {
     assert!(is_kept(&view.visible_within(2 * each, among(&["add"]))));
     assert!(!is_kept(&view.visible_within(2 * each - 1, among(&["ask"]))));
     assert!(is_kept(&view.visible_within(2 * each, among(&["cut"]))));
-    // What is kept already takes no more room.
+    // A cached page takes no additional room.
     assert!(is_kept(&view.visible_within(2 * each, among(&["add"]))));
     assert!(!is_kept(&view.visible_within(2 * each, among(&["dig"]))));
 }
