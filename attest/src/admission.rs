@@ -1,46 +1,48 @@
-//! What a verdict means for a connection: the two flavors, the names of the events, and where documents are looked for.
+//! What a verdict means for a connection: the two flavors, the event names, and where documents are
+//! published.
 
 use crate::denial::Denial;
 use crate::verify::VerifiedAttestation;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a server publishes its document, on the origin of its endpoint, in the order in which they are asked.
+/// Where a server publishes its document, on the origin of its endpoint, in the order tried.
 pub const WELL_KNOWN_PATHS: [&str; 2] =
     ["/.well-known/mcp-attestation", "/.well-known/enclawed-clearance.json"];
 
-/// The key under `capabilities.experimental` that carries a document in-band.
+/// The key under `capabilities.experimental` that holds an in-band document.
 pub const IN_BAND_CAPABILITY: &str = "mcp-attestation";
 
-/// How long an admission is good for at dispatch, unless it is set otherwise.
+/// How long an admission remains valid for dispatching calls, by default.
 pub const DEFAULT_CACHE_SECONDS: u64 = 60;
 
-/// The event of a tool that is not on the list.
+/// The event for a tool that is not on the allowlist.
 pub const TOOL_DENIED_EVENT: &str = "mcp.tool.deny";
 
-/// What marks a failure that the open flavor lets pass, in receipts and events: it is never an admission.
+/// Marks a failure that the open flavor lets pass, in receipts and events. Such a failure is never
+/// an admission.
 pub const WARN_ONLY: &str = "open flavor: warn-only";
 
-/// Whether a failure is a warning or a denial.
+/// Whether a failure is treated as a warning or as a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flavor {
-    /// A failure is told and recorded, and the call goes on.
+    /// A failure is reported and recorded, and the call proceeds.
     Open,
-    /// A failure is a denial.
+    /// A failure denies the connection.
     Enclaved,
 }
 
-/// The text names no flavor.
+/// The text is not the name of a flavor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `open` or `enclaved`")]
 pub struct UnknownFlavor;
 
-/// What becomes of a connection.
+/// The decision on a connection.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     Allowed(VerifiedAttestation),
-    /// It failed, and goes on: it never counts as allowed.
+    /// It failed but proceeds; it never counts as allowed.
     Warned(Denial),
     Denied(Denial),
 }
@@ -79,7 +81,7 @@ impl fmt::Display for Flavor {
 }
 
 impl Admission {
-    /// The name of the event that records it.
+    /// The name of the event that records the decision.
     pub fn event(&self) -> &'static str {
         match self {
             Admission::Allowed(_) => "mcp.connect.allow",

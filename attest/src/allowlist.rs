@@ -1,16 +1,17 @@
-//! The tools of a server that may be used: a closed list, compared byte for byte, whatever the server lists.
+//! The tools of a server that may be used: a closed list, compared byte for byte, regardless of
+//! what the server lists.
 
 use crate::denial::{Denial, Reason};
 use crate::limits::{MAX_TEXT_BYTES, MAX_TOOLS};
 use std::collections::HashSet;
 
-/// The tools that may be used, and no others.
+/// The only tools that may be used.
 #[derive(Debug)]
 pub struct ToolAllowlist {
     names: HashSet<Box<str>>,
 }
 
-/// Why names are no allowlist.
+/// Why names do not form a valid allowlist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AllowlistError {
     #[error("a tool's name has 1 to {MAX_TEXT_BYTES} bytes")]
@@ -20,7 +21,7 @@ pub enum AllowlistError {
 }
 
 impl ToolAllowlist {
-    /// A list of names. No name at all is a list too: nothing may be used.
+    /// Creates a list from names. An empty list is valid: no tool may be used.
     pub fn new<'a>(
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<ToolAllowlist, AllowlistError> {
@@ -37,7 +38,8 @@ impl ToolAllowlist {
         Ok(ToolAllowlist { names: list })
     }
 
-    /// Whether a tool may be used. Nothing is trimmed, folded or normalized: what differs in one byte is another tool.
+    /// Checks whether a tool may be used. Nothing is trimmed, folded or normalized: one different
+    /// byte means a different tool.
     pub fn check(&self, tool: &str) -> Result<(), Denial> {
         if self.names.contains(tool) {
             return Ok(());
@@ -46,7 +48,7 @@ impl ToolAllowlist {
         Err(Denial::new(None, Reason::ToolNotAdmitted, detail))
     }
 
-    /// How many tools are on it.
+    /// The number of tools on the list.
     pub fn len(&self) -> usize {
         self.names.len()
     }

@@ -1,7 +1,7 @@
-//! What a document says, and the canonical bytes of it that are signed.
+//! The contents of a document, and its canonical bytes, which are signed.
 //!
-//! Version 1 has the bytes of the reference implementation. Version 2 has a body of its own, in which every member is
-//! always there, so that no reader has to guess how an absent one is written.
+//! Version 1 has the same bytes as the reference implementation. Version 2 has a body in which
+//! every member is always present, so that no reader has to guess how an absent one is written.
 
 use crate::digest::Digest;
 use crate::key_id::KeyId;
@@ -27,10 +27,10 @@ pub(crate) const ADDED_MEMBERS: [&str; 5] =
     ["notBefore", "expires", "toolClearance", "toolDigests", "packageDigest"];
 pub(crate) const SIGNATURE: &str = "signature";
 
-/// What makes a document one for an MCP server.
+/// The capability that marks a document as one for an MCP server.
 pub(crate) const MCP_SERVER: &str = "mcp-server";
 
-/// What is signed.
+/// The signed part of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(crate) id: String,
@@ -41,18 +41,18 @@ pub(crate) struct Body {
     pub(crate) hosts: Vec<String>,
     pub(crate) signer: Option<KeyId>,
     pub(crate) verification: Option<String>,
-    /// None in version 1.
+    /// `None` in version 1.
     pub(crate) added: Option<Added>,
 }
 
-/// What version 2 adds.
+/// The members that version 2 adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Added {
     pub(crate) not_before: Option<Moment>,
     pub(crate) expires: Option<Moment>,
     pub(crate) package_digest: Option<Digest>,
     pub(crate) tool_clearance: BTreeMap<String, String>,
-    /// Entry hashes, as they are written: digits in lower case.
+    /// Entry hashes as written, in lower-case digits.
     pub(crate) tool_digests: BTreeMap<String, String>,
 }
 
@@ -95,8 +95,8 @@ impl Body {
         }
     }
 
-    /// The bytes that the reference implementation signs where `verification` is absent: it prints the bare word. Only
-    /// where that is the case is there a second spelling.
+    /// The bytes that the reference implementation signs if `verification` is absent: it prints the
+    /// bare word `undefined`. There is a second spelling only in that case.
     pub(crate) fn canonical_of_reference(&self) -> Option<Vec<u8>> {
         let differs = self.added.is_none() && self.verification.is_none();
         differs.then(|| self.canonical_1(Some(Verification::Undefined)))
@@ -141,7 +141,7 @@ impl Body {
         out.finish()
     }
 
-    /// About how many bytes the canonical body has.
+    /// Approximately the size of the canonical body.
     fn room(&self) -> usize {
         let lists = self.capabilities.iter().chain(&self.hosts).map(|text| text.len() + 3);
         let tools = self.added.as_ref().map_or(0, |added| {
@@ -155,7 +155,7 @@ impl Body {
 impl Added {
     fn read(fields: Fields<'_>) -> Result<Added, ShapeError> {
         let digest = fields.filled_text("packageDigest")?.map(|text| {
-            // One spelling only, so that there is one body.
+            // Only one spelling is accepted, so that the body is unique.
             let digest = Digest::parse(&text).ok().filter(|digest| digest.to_string() == text);
             digest.ok_or(ShapeError::Unexpected {
                 member: "packageDigest",
@@ -185,7 +185,7 @@ impl Added {
     }
 }
 
-/// One spelling only, so that there is one body.
+/// Only one spelling is accepted, so that the body is unique.
 fn is_hash(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     text.len() == 64 && text.bytes().all(is_digit)
@@ -197,7 +197,7 @@ enum Verification<'a> {
     Undefined,
 }
 
-/// A JSON object written member by member; the caller writes them in order.
+/// A JSON object written member by member, in the caller's order.
 pub(crate) struct Object(Vec<u8>);
 
 impl Object {
@@ -224,7 +224,7 @@ impl Object {
         }
     }
 
-    /// The elements in the order of their UTF-16 code units.
+    /// Writes the elements in the order of their UTF-16 code units.
     pub(crate) fn list(&mut self, member: &str, values: &[String]) {
         self.name(member);
         let mut sorted: Vec<&String> = values.iter().collect();

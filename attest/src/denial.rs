@@ -1,27 +1,28 @@
-//! Why a server or a tool is not admitted: the clause that decided, the reason as a program reads it, and words.
+//! Why a server or a tool is not admitted: the deciding clause, the reason as a code, and a
+//! description.
 
 use crate::key_id::KeyId;
 use crate::scheme::Clearance;
 use std::fmt;
 
-/// The rules of admission, in the order in which they are checked. The first that fails decides.
+/// The admission rules in the order in which they are checked. The first one that fails decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Clause {
-    /// The document can be read and declares `mcp-server`.
+    /// The document is readable and declares `mcp-server`.
     A,
-    /// It names a signer and has a signature.
+    /// The document names a signer and has a signature.
     B,
     /// The signer is in the trust root.
     C,
     /// The signer's key is valid now.
     D,
-    /// The signer is approved for the level.
+    /// The signer is approved for the document's level.
     E,
-    /// The signature verifies, and the document counts now.
+    /// The signature verifies, and the document is valid now.
     F,
     /// The level is at least the required one.
     G,
-    /// The document is for this server.
+    /// The document is issued for this server.
     H,
 }
 
@@ -43,7 +44,7 @@ impl Clause {
     }
 }
 
-/// The closed list of reasons. Programs hold on to the words.
+/// The closed list of reasons. Programs rely on these codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
     NotMcpServer,
@@ -95,10 +96,10 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A server or a tool is not admitted.
+/// The denial of a server or a tool.
 ///
-/// The detail is for a person who reviews: it may quote the document, which was not accepted. It does not belong in
-/// an answer to a client.
+/// The detail is for a person who reviews it: it may quote the document, which was not accepted, so
+/// it must not be included in a response to a client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct Denial {
@@ -137,12 +138,13 @@ impl Denial {
         Denial::new(None, Reason::Unattested, "the server publishes no attestation document")
     }
 
-    /// A source could not be asked, or gave an answer that is neither a document nor its absence.
+    /// A source could not be reached, or its response was neither a document nor a statement that
+    /// there is none.
     pub fn fetch_failed(detail: impl fmt::Display) -> Denial {
         Denial::new(None, Reason::FetchFailed, detail)
     }
 
-    /// The clause that decided, where one did.
+    /// The deciding clause, if any.
     pub fn clause(&self) -> Option<Clause> {
         self.clause
     }
@@ -151,17 +153,17 @@ impl Denial {
         self.reason
     }
 
-    /// What exactly was wrong, for a person who reviews.
+    /// A description of the problem, for a person who reviews it.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The level that the document asserts, where the scheme knows it.
+    /// The level that the document asserts, if the scheme has it.
     pub fn clearance(&self) -> Option<&Clearance> {
         self.clearance.as_ref()
     }
 
-    /// The signer that the document names, where the trust root knows it.
+    /// The signer that the document names, if the trust root has it.
     pub fn signer(&self) -> Option<&KeyId> {
         self.signer.as_ref()
     }

@@ -1,4 +1,5 @@
-//! Digests of packages and programs, written as npm writes `integrity`, and the digest by which a document is revoked.
+//! Digests of packages and programs, in the notation of npm's `integrity`, and the digest by which
+//! a document is revoked.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +8,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a digest is made with.
+/// The algorithm of a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
     Sha256,
@@ -47,7 +48,8 @@ pub struct Digest {
 pub struct BadDigest;
 
 impl Digest {
-    /// Reads `sha256-…`, `sha384-…` or `sha512-…` with base64 behind it, or 64 hexadecimal digits of a SHA-256.
+    /// Parses `sha256-…`, `sha384-…` or `sha512-…` followed by base64, or 64 hexadecimal digits of
+    /// a SHA-256.
     pub fn parse(text: &str) -> Result<Digest, BadDigest> {
         if let Some(bytes) = sha256_digits(text) {
             return Ok(Digest { algorithm: Algorithm::Sha256, bytes });
@@ -74,13 +76,13 @@ impl Digest {
         hasher.finish()
     }
 
-    /// The algorithm. A digest to compare with has to use the same one.
+    /// The algorithm. Only digests with the same algorithm can be compared.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 }
 
-/// A digest in the making, for what is too long to be held at once.
+/// Computes a digest incrementally, for data too long to hold in memory.
 #[derive(Debug, Clone)]
 pub struct DigestHasher(HasherState);
 
@@ -146,7 +148,8 @@ impl FromStr for Digest {
     }
 }
 
-/// The SHA-256 of a document's canonical body, as lower-case hex: what a revocation list names it by.
+/// The SHA-256 of a document's canonical body in lower-case hex. Revocation lists identify
+/// documents by it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttestationDigest(String);
 

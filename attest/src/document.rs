@@ -1,4 +1,4 @@
-//! A document as it was found: what it says, of which nothing is believed before it is verified.
+//! A document before verification. None of its contents is trusted yet.
 
 use crate::body::{ADDED_MEMBERS, Body, MCP_SERVER, MEMBERS, SIGNATURE};
 use crate::denial::Denial;
@@ -9,7 +9,7 @@ use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::shape::{self, Fields, Moment, ShapeError};
 use contract::hash::EntryHash;
 
-/// A document that was read and not verified. Everything it returns is a claim, not a fact.
+/// A document that was parsed but not verified. Everything it returns is a claim, not a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnverifiedAttestation {
     pub(crate) body: Body,
@@ -17,18 +17,18 @@ pub struct UnverifiedAttestation {
     unsigned_members: Vec<String>,
 }
 
-/// What a signature is worth, whatever else there is to a document.
+/// The state of a signature, independent of the rest of the document.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignatureState {
-    /// There is none, or it is not said whose it is.
+    /// There is no signature, or the document names no signer.
     Missing,
     Verifies,
     DoesNotVerify,
 }
 
 impl UnverifiedAttestation {
-    /// Reads a document. What cannot be read in one way fails the first clause.
+    /// Parses a document. A document that cannot be read unambiguously fails the first clause.
     pub fn parse(bytes: &[u8]) -> Result<UnverifiedAttestation, Denial> {
         UnverifiedAttestation::read(bytes).map_err(Denial::invalid)
     }
@@ -48,7 +48,8 @@ impl UnverifiedAttestation {
         Ok(UnverifiedAttestation { body, signature: fields.signature()?, unsigned_members })
     }
 
-    /// What the signature says of one key. It says nothing of whether that key may vouch for anything.
+    /// Checks the signature against one key. This does not show whether the key may vouch for
+    /// anything.
     pub fn signature_by(&self, key: &PublicKey) -> SignatureState {
         let (Some(_), Some(signature)) = (&self.body.signer, &self.signature) else {
             return SignatureState::Missing;
@@ -69,7 +70,7 @@ impl UnverifiedAttestation {
         }
     }
 
-    /// The version of the document's own format, 1 or 2.
+    /// The version of the document format, 1 or 2.
     pub fn document_version(&self) -> u8 {
         self.body.document_version()
     }
@@ -87,7 +88,7 @@ impl UnverifiedAttestation {
         &self.body.version
     }
 
-    /// The level as it is written.
+    /// The level as written in the document.
     pub fn clearance(&self) -> &str {
         &self.body.clearance
     }
@@ -132,7 +133,7 @@ impl UnverifiedAttestation {
         self.body.added.as_ref().and_then(|added| added.package_digest.as_ref())
     }
 
-    /// Tools with a level of their own, as it is written.
+    /// Tools with a level of their own, as written in the document.
     pub fn tool_clearances(&self) -> impl Iterator<Item = (&str, &str)> {
         let tables = self.body.added.iter().map(|added| &added.tool_clearance);
         tables.flatten().map(|(tool, level)| (tool.as_str(), level.as_str()))
@@ -144,12 +145,12 @@ impl UnverifiedAttestation {
         tables.flatten().filter_map(|(tool, hash)| Some((tool.as_str(), hash.parse().ok()?)))
     }
 
-    /// Members that no signature covers: they are ignored, because an attacker may have written them.
+    /// Members that no signature covers. They are ignored, because an attacker may have added them.
     pub fn unsigned_members(&self) -> &[String] {
         &self.unsigned_members
     }
 
-    /// What a revocation list names this document by.
+    /// The digest by which a revocation list identifies this document.
     pub fn digest(&self) -> AttestationDigest {
         AttestationDigest::of(&self.body.canonical())
     }

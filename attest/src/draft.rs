@@ -1,4 +1,4 @@
-//! What is about to be signed: a document or a revocation list, as a person wrote it.
+//! A document or a revocation list that is about to be signed, as a person wrote it.
 
 use crate::body::{ADDED_MEMBERS, Body, MCP_SERVER, MEMBERS, SIGNATURE};
 use crate::host::Host;
@@ -10,7 +10,8 @@ use crate::shape::{self, Fields, ShapeError};
 use contract::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// What is written as `verification` where a document has none: both readers of version 1 agree only where it is there.
+/// The value written for a missing `verification`: both readers of version 1 agree only if the
+/// member is present.
 const NOT_SAID: &str = "unverified";
 
 /// A document or a revocation list that is not signed yet.
@@ -25,7 +26,7 @@ enum DraftBody {
     Revocations(ListBody),
 }
 
-/// Why something is not signed.
+/// Why a draft cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
     #[error(transparent)]
@@ -49,8 +50,8 @@ pub enum DraftError {
 }
 
 impl Draft {
-    /// Reads what is to be signed. A signature that is there already is left out; a member that no signature would
-    /// cover is refused.
+    /// Parses a draft. An existing signature is dropped; a member that no signature would cover is
+    /// refused.
     pub fn parse(bytes: &[u8]) -> Result<Draft, DraftError> {
         let document = shape::read(bytes, MAX_REVOCATION_LIST_BYTES)?;
         let fields = Fields::of(document.root(), "what is to be signed")?;
@@ -63,7 +64,7 @@ impl Draft {
         if !body.capabilities.iter().any(|capability| capability == MCP_SERVER) {
             return Err(DraftError::NotMcpServer);
         }
-        // What could never match binds the document to nothing that there is.
+        // An entry that can never match would bind the document to no host at all.
         if let Some(entry) = body.hosts.iter().find(|entry| Host::parse(entry).is_err()) {
             return Err(DraftError::Host(entry.clone()));
         }
@@ -74,7 +75,7 @@ impl Draft {
         Ok(Draft { body: DraftBody::Attestation(body) })
     }
 
-    /// Refuses what would be over when it is signed.
+    /// Refuses a draft that would already be expired when it is signed.
     pub fn check_expiry(&self, now: Timestamp) -> Result<(), DraftError> {
         let end = match &self.body {
             DraftBody::Attestation(body) => {
@@ -85,7 +86,7 @@ impl Draft {
         end.filter(|end| *end < now).map_or(Ok(()), |end| Err(DraftError::Over(end)))
     }
 
-    /// Says whose key it will be signed with.
+    /// Sets the id of the key that the draft will be signed with.
     pub fn signed_as(mut self, key_id: KeyId) -> Result<Draft, DraftError> {
         let signer = match &mut self.body {
             DraftBody::Attestation(body) => &mut body.signer,
@@ -102,7 +103,7 @@ impl Draft {
         }
     }
 
-    /// The signed document as JSON that a person can read, with a newline behind it.
+    /// The signed document as readable JSON, followed by a newline.
     pub fn sign(mut self, key: &SigningKey) -> Result<String, DraftError> {
         let (signer, limit, canonical, mut document) = match &mut self.body {
             DraftBody::Attestation(body) => {
@@ -120,7 +121,7 @@ impl Draft {
         }
         document.insert(SIGNATURE.to_owned(), key.sign_text(&canonical).into());
         let text = format!("{:#}\n", Value::Object(document));
-        // No reader would look at it.
+        // No reader would accept it.
         if text.len() > limit {
             return Err(ShapeError::TooLong { limit }.into());
         }

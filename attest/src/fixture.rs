@@ -1,4 +1,4 @@
-//! What the tests stand on: two keys, a trust root, and a valid document to change one thing of.
+//! Fixtures for the tests: two keys, a trust root, and a valid document for tests to modify.
 
 use crate::{Draft, KeyId, Requirement, Scheme, SigningKey, Target, TrustRoot};
 use contract::time::Timestamp;
@@ -60,7 +60,7 @@ pub(crate) fn baseline() -> Value {
     })
 }
 
-/// The same in version 2, with all that it adds but the digest of a package.
+/// The same in version 2, with every added member except the digest of a package.
 pub(crate) fn baseline_2() -> Value {
     let mut document = baseline();
     document["v"] = json!(2);
@@ -96,7 +96,7 @@ pub(crate) fn revocations(changes: &Value) -> Value {
     list
 }
 
-/// The highest level that the signer is approved for, without a host.
+/// Requires the highest level that the signer is approved for, without a host.
 pub(crate) fn requirement() -> Requirement<'static> {
     requirement_of("restricted-plus", Target::Unknown)
 }
@@ -110,7 +110,7 @@ pub(crate) fn signer() -> KeyId {
     KeyId::parse(SIGNER).unwrap()
 }
 
-/// A text with spaces behind it, of this many bytes in all.
+/// A text padded with spaces to this many bytes.
 pub(crate) fn padded(text: &impl ToString, bytes: usize) -> String {
     let mut text = text.to_string();
     text.push_str(&" ".repeat(bytes - text.len()));

@@ -1,10 +1,10 @@
-//! The host that a remote server was reached at.
+//! The host through which a remote server was reached.
 
 use crate::limits::MAX_TEXT_BYTES;
 use crate::target::Match;
 use std::fmt;
 
-/// A host, with its port where one is known: `a.example`, `a.example:8443`, `[::1]:8080`.
+/// A host with its port if known: `a.example`, `a.example:8443`, `[::1]:8080`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     name: String,
@@ -48,14 +48,15 @@ impl Host {
         Ok(Host { name, port })
     }
 
-    /// Whether an entry of `netAllowedHosts` names this host: the name alone, or the name with its port. There are no
-    /// wildcards, and nothing but the case of letters is forgiven.
+    /// Whether an entry of `netAllowedHosts` names this host, either by its name alone or with its
+    /// port. There are no wildcards, and only letter case is ignored.
     pub(crate) fn compare(&self, entry: &str) -> Match {
         if self.name.eq_ignore_ascii_case(entry) {
             return Match::Same;
         }
         match (self.port, entry.rsplit_once(':')) {
-            // As text: `00443` is another spelling, which another reader may take for another port.
+            // Compared as text: `00443` is a different spelling, which another reader may take for
+            // a different port.
             (Some(port), Some((name, text)))
                 if port.to_string() == text && self.name.eq_ignore_ascii_case(name) =>
             {
@@ -66,7 +67,7 @@ impl Host {
     }
 }
 
-/// Digits only: a sign would be taken by the number's own reader.
+/// Accepts digits only; the integer parser would also accept a sign.
 fn read_port(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

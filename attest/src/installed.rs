@@ -1,7 +1,9 @@
-//! Which package a file belongs to, and which archive it was installed from, as the installer recorded it.
+//! Finds the package that a file belongs to, and the archive it was installed from, as recorded by
+//! the installer.
 //!
-//! A record says what was installed, not whether the files were changed since. Whatever is not one clear answer is no
-//! answer: a record that cannot be read in one way, one that lacks the package, two that differ.
+//! A record says what was installed, not whether the files were changed since. Anything ambiguous
+//! counts as unknown: a record that cannot be read unambiguously, one without the package, or two
+//! records that differ.
 
 mod bun;
 mod npm;
@@ -15,12 +17,12 @@ use crate::limits::{MAX_INSTALL_RECORD_BYTES, MAX_PACKAGE_MANIFEST_BYTES, MAX_TE
 use crate::target::Package;
 use contract::json::{Document, Node, ReadError};
 
-/// A file in which an installer says what it installed.
+/// A file in which an installer records what it installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstallRecord {
-    /// What npm has put into `node_modules`.
+    /// What npm put into `node_modules`.
     NpmTree,
-    /// What npm was to put there.
+    /// What npm was supposed to put there.
     NpmProject,
     Pnpm,
     Bun,
@@ -34,7 +36,7 @@ impl InstallRecord {
         InstallRecord::Bun,
     ];
 
-    /// Where it lies in the folder that was installed into.
+    /// Its path in the installation folder.
     pub const fn path(self) -> &'static str {
         match self {
             InstallRecord::NpmTree => "node_modules/.package-lock.json",
@@ -44,7 +46,7 @@ impl InstallRecord {
         }
     }
 
-    /// What it says of the package at a place.
+    /// The record of the package at a place.
     pub fn read(
         self,
         bytes: &[u8],
@@ -67,14 +69,14 @@ impl InstallRecord {
     }
 }
 
-/// What a record says of one package.
+/// The record of one package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     pub version: String,
     pub integrity: Digest,
 }
 
-/// Why a record says nothing that counts.
+/// Why a record cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("it has more than {MAX_INSTALL_RECORD_BYTES} bytes")]
@@ -101,7 +103,7 @@ pub enum RecordError {
     NoIntegrity,
 }
 
-/// What a package says of itself.
+/// What a package declares about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub name: String,
@@ -125,7 +127,7 @@ impl Manifest {
     }
 }
 
-/// Why a `package.json` says nothing that counts.
+/// Why a `package.json` cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     #[error("it has more than {MAX_PACKAGE_MANIFEST_BYTES} bytes")]
@@ -161,7 +163,8 @@ pub enum UnknownPackage {
     Disagree(InstallRecord, InstallRecord),
 }
 
-/// The package at a place, by its `package.json` and by every record that is there: all of them have to say the same.
+/// Identifies the package at a place by its `package.json` and every record present. All of them
+/// must agree.
 pub fn identify(
     place: &Place,
     manifest: &[u8],
@@ -189,12 +192,14 @@ pub fn identify(
     Ok(Package { name: manifest.name, version, integrity })
 }
 
-/// A name or a version that a person can read back: no white space, no control characters, and not endless.
+/// Whether a name or a version is safe to display: no white space, no control characters, and
+/// bounded in length.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TEXT_BYTES && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// The digest of an archive, as installers write it: some digests, of which the strongest counts.
+/// The digest of an archive in the notation of installers: one or more digests, of which the
+/// strongest is used.
 fn integrity(text: &str) -> Result<Digest, RecordError> {
     let is_spelled = |word: &&str| word.contains('-');
     let words = text.split_ascii_whitespace().filter(is_spelled);
@@ -207,7 +212,7 @@ fn integrity(text: &str) -> Result<Digest, RecordError> {
     }
 }
 
-/// `name@version`, taken apart.
+/// Splits `name@version`.
 fn split_version(text: &str) -> Option<(&str, &str)> {
     let (name, version) = text.rsplit_once('@')?;
     (!name.is_empty() && is_plain(version)).then_some((name, version))

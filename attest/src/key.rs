@@ -1,7 +1,8 @@
-//! Ed25519 keys in the files that other tools read and write: PKCS#8 and SPKI as PEM, private keys encrypted or not.
+//! Ed25519 keys in the file formats of other tools: PKCS#8 and SPKI as PEM, with private keys
+//! optionally encrypted.
 //!
-//! Signatures are verified strictly: keys and signatures that allow more than one spelling, or that could be
-//! forged without the private key, are refused.
+//! Signatures are verified strictly: keys and signatures that allow more than one spelling, or that
+//! could be forged without the private key, are refused.
 
 use crate::limits::{
     MAX_PBKDF2_ROUNDS, MAX_PEM_BYTES, MAX_SCRYPT_BYTES, MAX_SCRYPT_PARALLELIZATION,
@@ -22,11 +23,11 @@ use pkcs8::{
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// How often PBKDF2 goes round when a key is encrypted here.
+/// The number of PBKDF2 rounds for keys encrypted here.
 const PBKDF2_ROUNDS: u32 = 600_000;
 const SIGNATURE_BYTES: usize = 64;
 
-/// Why a text is no key, or a key no text. It never carries any of either: that may be a secret.
+/// Why a key cannot be read or written. It contains nothing of the text, which may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
     #[error("a key of over {MAX_PEM_BYTES} bytes")]
@@ -61,7 +62,7 @@ fn unwritable(error: impl Into<pkcs8::Error>) -> BadKey {
     BadKey::Unwritable(error.into())
 }
 
-/// Whether a key made a signature.
+/// Whether a key made a given signature.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signed {
@@ -69,12 +70,12 @@ pub(crate) enum Signed {
     No,
 }
 
-/// A key that verifies.
+/// A key that verifies signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Reads `-----BEGIN PUBLIC KEY-----`.
+    /// Parses `-----BEGIN PUBLIC KEY-----`.
     pub fn from_pem(text: &str) -> Result<PublicKey, BadKey> {
         if text.len() > MAX_PEM_BYTES {
             return Err(BadKey::TooLong);
@@ -86,7 +87,7 @@ impl PublicKey {
         PublicKey::from_bytes(&key.map_err(|_| BadKey::Public)?.to_bytes())
     }
 
-    /// The key of 32 bytes.
+    /// The key from its 32 bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<PublicKey, BadKey> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| BadKey::Point)?;
         if key.is_weak() || !is_canonical(bytes) {
@@ -100,15 +101,15 @@ impl PublicKey {
     }
 
     pub fn fingerprint(&self) -> KeyFingerprint {
-        // The same that `openssl pkey -pubin -outform DER | sha256sum` gives.
+        // The same value as `openssl pkey -pubin -outform DER | sha256sum`.
         let der = self.0.to_public_key_der().map(|der| sha256_hex(der.as_bytes()));
         KeyFingerprint(der.unwrap_or_else(|_| sha256_hex(self.0.as_bytes())))
     }
 
-    /// Whether base64 is a signature of these bytes by this key.
+    /// Whether base64 text is this key's signature of these bytes.
     pub(crate) fn check_text(&self, bytes: &[u8], signature: &str) -> Signed {
         let mut raw = [0; SIGNATURE_BYTES];
-        // Base64 is read strictly: of each signature only one spelling counts.
+        // Base64 is decoded strictly, so each signature has only one valid spelling.
         if STANDARD.decode_slice(signature, &mut raw) != Ok(SIGNATURE_BYTES) {
             return Signed::No;
         }
@@ -119,14 +120,14 @@ impl PublicKey {
     }
 }
 
-/// Whether a point's bytes are its one spelling: the coordinate lies below 2^255 - 19.
+/// Whether a point's bytes are its canonical spelling: the coordinate is below 2^255 - 19.
 fn is_canonical(bytes: &[u8; 32]) -> bool {
     let [first, middle @ .., last] = bytes;
     let is_over = *first >= 0xed && middle.iter().all(|byte| *byte == 0xff) && last & 0x7f == 0x7f;
     !is_over
 }
 
-/// The SHA-256 of a public key's SPKI bytes, as lower-case hex.
+/// The SHA-256 of a public key's SPKI bytes in lower-case hex.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyFingerprint(String);
 
@@ -142,24 +143,25 @@ impl fmt::Display for KeyFingerprint {
     }
 }
 
-/// Random bytes for one encryption of a key. They are no secret, and are used once.
+/// Random bytes for encrypting a key once. They are not secret, and must not be reused.
 #[derive(Debug, Clone, Copy)]
 pub struct Salt {
     pub salt: [u8; 16],
     pub initialization: [u8; 16],
 }
 
-/// A key that signs. The secret is wiped when it is dropped, and is never shown by [`fmt::Debug`].
+/// A key that signs. The secret is wiped on drop and never shown by [`fmt::Debug`].
 pub struct SigningKey(ed25519_dalek::SigningKey);
 
 impl SigningKey {
-    /// The key of 32 random bytes.
+    /// The key from 32 random bytes.
     pub fn from_seed(seed: [u8; 32]) -> SigningKey {
         let seed = Zeroizing::new(seed);
         SigningKey(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
 
-    /// Reads `-----BEGIN PRIVATE KEY-----`, or `-----BEGIN ENCRYPTED PRIVATE KEY-----` with its passphrase.
+    /// Parses `-----BEGIN PRIVATE KEY-----`, or `-----BEGIN ENCRYPTED PRIVATE KEY-----` with its
+    /// passphrase.
     pub fn from_pem(text: &str, passphrase: Option<&str>) -> Result<SigningKey, BadKey> {
         if text.len() > MAX_PEM_BYTES {
             return Err(BadKey::TooLong);
@@ -186,12 +188,12 @@ impl SigningKey {
         Ok(SigningKey(key))
     }
 
-    /// PKCS#8 as openssl writes it.
+    /// PKCS#8 in openssl's format.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, BadKey> {
         self.bytes().to_pkcs8_pem(LineEnding::LF).map_err(unwritable)
     }
 
-    /// PKCS#8, encrypted with a passphrase: PBKDF2 with SHA-256, then AES-256.
+    /// PKCS#8 encrypted with a passphrase: PBKDF2 with SHA-256, then AES-256.
     pub fn to_encrypted_pem(
         &self,
         passphrase: &str,
@@ -224,7 +226,7 @@ impl SigningKey {
         STANDARD.encode(self.0.sign(bytes).to_bytes())
     }
 
-    /// Without the public half: older readers do not know the form that carries it.
+    /// Omits the public half, because older readers do not know the form that includes it.
     fn bytes(&self) -> KeypairBytes {
         KeypairBytes { secret_key: self.0.to_bytes(), public_key: None }
     }
@@ -236,7 +238,7 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// A file that says how dear it is to open could say anything.
+/// Bounds the cost of opening a key: the file itself states that cost, and could state any value.
 fn check_cost(derivation: &Kdf) -> Result<(), BadKey> {
     let is_fit = match derivation {
         Kdf::Pbkdf2(parameters) => (1..=MAX_PBKDF2_ROUNDS).contains(&parameters.iteration_count),
@@ -244,7 +246,8 @@ fn check_cost(derivation: &Kdf) -> Result<(), BadKey> {
             let memory = u64::from(parameters.block_size)
                 .checked_mul(128)
                 .and_then(|block| block.checked_mul(parameters.cost_parameter));
-            // What scrypt is not defined for is not tried: its reader counts down from these.
+            // Do not try parameters that scrypt is not defined for: its implementation would
+            // underflow.
             let is_defined = parameters.cost_parameter >= 2
                 && parameters.cost_parameter.is_power_of_two()
                 && parameters.block_size >= 1;

@@ -1,4 +1,4 @@
-//! The name by which a document says who signed it, and by which the trust root knows a key.
+//! The name by which a document identifies its signer and the trust root identifies a key.
 
 use crate::limits::MAX_KEY_ID_BYTES;
 use crate::shape::trim;

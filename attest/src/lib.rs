@@ -1,8 +1,8 @@
-//! Who a server is: attestation documents, classification schemes, the trust root, and the rules by which a server is
-//! admitted.
+//! The identity of a server: attestation documents, classification schemes, the trust root, and the
+//! rules for admitting a server.
 //!
-//! This crate does no I/O and knows no clock and no source of keys: bytes, moments, hosts and seeds are handed in. A
-//! [`VerifiedAttestation`] comes from verification and from nowhere else.
+//! This crate does no I/O, reads no clock and generates no keys: bytes, times, hosts and seeds are
+//! passed in. Only verification creates a [`VerifiedAttestation`].
 #![forbid(unsafe_code)]
 
 mod admission;

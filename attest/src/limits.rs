@@ -1,4 +1,4 @@
-//! Every size that is bounded, in one place.
+//! All size limits in one place.
 
 /// The longest attestation document, in bytes.
 pub const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
@@ -17,12 +17,12 @@ pub const MAX_INSTALL_RECORD_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_PACKAGE_MANIFEST_BYTES: usize = 1024 * 1024;
 /// The longest name of a package, in bytes: npm has the same limit.
 pub const MAX_PACKAGE_NAME_BYTES: usize = 214;
-/// The most packages that an installed package lies in, itself included.
+/// The deepest nesting of installed packages, counting the innermost one.
 pub const MAX_PACKAGE_NESTING: usize = 32;
 /// The deepest nesting of an installer's record that is not JSON.
 pub const MAX_RECORD_DEPTH: usize = 32;
 
-/// The longest single text in any of them (an id, a name, a host), in bytes.
+/// The longest single text in any of these (an id, a name, a host), in bytes.
 pub const MAX_TEXT_BYTES: usize = 1_024;
 /// The longest id of a key, in bytes.
 pub const MAX_KEY_ID_BYTES: usize = 256;
@@ -39,7 +39,8 @@ pub const MAX_SIGNERS: usize = 256;
 /// The most revoked signers, and the most revoked documents, of a revocation list.
 pub const MAX_REVOKED: usize = 16_384;
 
-/// The longest time that a revocation list may say it is good for, in days: as long can an earlier list hide a later one.
+/// The longest validity of a revocation list, in days. An earlier list can hide a later one for
+/// this long.
 pub const MAX_REVOCATION_LIST_DAYS: i64 = 31;
 
 /// The most levels of a classification scheme.
@@ -51,7 +52,7 @@ pub const MAX_MARKINGS: usize = 256;
 
 /// The most rounds of PBKDF2 that an encrypted key may ask for.
 pub const MAX_PBKDF2_ROUNDS: u32 = 10_000_000;
-/// The most memory that an encrypted key may ask scrypt to take, in bytes.
+/// The most memory that an encrypted key may require for scrypt, in bytes.
 pub const MAX_SCRYPT_BYTES: u64 = 256 * 1024 * 1024;
-/// The most times that an encrypted key may ask scrypt to go through that memory.
+/// The highest scrypt parallelization that an encrypted key may require.
 pub const MAX_SCRYPT_PARALLELIZATION: u16 = 16;

@@ -1,4 +1,4 @@
-//! A signed list of signers and documents that no longer count, with a freshness of its own.
+//! A signed list of signers and documents that are no longer valid, with its own expiry.
 
 use crate::body::{Object, SIGNATURE};
 use crate::denial::{Clause, Denial, Reason};
@@ -11,20 +11,20 @@ use crate::trust::TrustRoot;
 use contract::time::Timestamp;
 use std::collections::BTreeSet;
 
-/// What says that an object is a list and not a document.
+/// Distinguishes a revocation list from a document.
 pub(crate) const TYPE: &str = "mcp-attestation-revocations";
 pub(crate) const MEMBERS: [&str; 8] =
     ["v", "type", "issued", "expires", "signers", "documents", "signerKeyId", SIGNATURE];
 
 const LONGEST_MILLISECONDS: i64 = MAX_REVOCATION_LIST_DAYS * 24 * 60 * 60 * 1_000;
 
-/// A list that was verified.
+/// A verified list.
 #[derive(Debug)]
 pub struct RevocationList {
     body: ListBody,
 }
 
-/// What is signed.
+/// The signed part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListBody {
     issued: Moment,
@@ -34,7 +34,7 @@ pub(crate) struct ListBody {
     pub(crate) signer: Option<KeyId>,
 }
 
-/// Why a list does not count.
+/// Why a list is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RevocationError {
     #[error("not a revocation list: {0}")]
@@ -54,14 +54,15 @@ pub enum RevocationError {
 }
 
 impl RevocationError {
-    /// What it means for a server: without a valid list, no server is cleared.
+    /// The denial of a server for this reason: without a valid list, no server is cleared.
     pub fn to_denial(&self) -> Denial {
         Denial::by(Clause::D, Reason::FetchFailed, self)
     }
 }
 
 impl RevocationList {
-    /// Reads a list and believes it only if a signer of the trust root that may revoke has signed it, and it is fresh.
+    /// Parses a list, and accepts it only if a signer of the trust root that may revoke has signed
+    /// it and it has not expired.
     pub fn verify(
         bytes: &[u8],
         root: &TrustRoot,
@@ -89,17 +90,18 @@ impl RevocationList {
         Ok(RevocationList { body })
     }
 
-    /// When it was made. Of two lists the later one counts; the caller should not go back to an older one.
+    /// When the list was made. The later of two lists counts; the caller should not go back to an
+    /// older one.
     pub fn issued(&self) -> Timestamp {
         self.body.issued.at
     }
 
-    /// Until when it is good.
+    /// When the list expires.
     pub fn expires(&self) -> Timestamp {
         self.body.expires.at
     }
 
-    /// Clause (d): a stale list says nothing about today, so it cannot clear a server.
+    /// Clause (d). An expired list says nothing about today, so it cannot clear a server.
     pub(crate) fn check_signer(&self, key_id: &KeyId, now: Timestamp) -> Result<(), Denial> {
         if self.expires() < now {
             return Err(RevocationError::Stale(self.expires()).to_denial());
@@ -127,7 +129,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(ListBody, Option<String>), ShapeErro
 }
 
 impl ListBody {
-    /// A list is read strictly: a member that this version does not know could revoke something.
+    /// Lists are parsed strictly: a member unknown to this version could revoke something.
     pub(crate) fn read(fields: Fields<'_>) -> Result<ListBody, ShapeError> {
         fields.only(&MEMBERS)?;
         if !fields.is_spelled("v", "1") {
@@ -194,7 +196,7 @@ impl ListBody {
         out.finish()
     }
 
-    /// The list as a document that a person can read, without its signature.
+    /// The list as a readable document, without its signature.
     pub(crate) fn document(&self) -> serde_json::Map<String, serde_json::Value> {
         let signers: Vec<&str> = self.signers.iter().map(KeyId::as_str).collect();
         let documents: Vec<&str> = self.documents.iter().map(AttestationDigest::as_str).collect();

@@ -1,6 +1,8 @@
-//! Classification schemes: levels in a total order, each with the names that an organization calls it by.
+//! Classification schemes: totally ordered levels, each with the names that an organization uses
+//! for it.
 //!
-//! Names are matched without regard to case. A level is only ever compared with another of the same scheme, by rank.
+//! Names are matched case-insensitively. Levels are only ever compared within the same scheme, by
+//! rank.
 
 mod built_in;
 
@@ -10,17 +12,17 @@ use contract::json::Node;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An ordered set of levels with the markings that go with them.
+/// An ordered set of levels with their markings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scheme {
     id: String,
     description: String,
-    /// By rank: the first is the lowest.
+    /// By rank, the lowest first.
     levels: Vec<Level>,
     compartments: Vec<String>,
     releasability: Vec<String>,
-    /// The ranks by name and alias in lower case: a document can name thousands of levels before the verifier has checked its
-    /// signature, so a look must be cheap whatever the scheme.
+    /// The ranks by lower-case name and alias. Before its signature is checked, a document can name
+    /// thousands of levels, so a lookup must be cheap for any scheme.
     ranks: BTreeMap<String, u8>,
 }
 
@@ -37,7 +39,7 @@ pub struct Clearance {
     name: String,
 }
 
-/// Why a text is no scheme.
+/// Why a text is not a valid scheme.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemeError {
     #[error(transparent)]
@@ -57,7 +59,7 @@ pub enum SchemeError {
 }
 
 impl Scheme {
-    /// The schemes that come with the program.
+    /// The schemes that are built in.
     pub fn built_ins() -> &'static [Scheme] {
         built_in::all()
     }
@@ -93,7 +95,7 @@ impl Scheme {
         };
         scheme.check()?;
         let scheme = scheme.with_ranks();
-        // A trust root names its scheme by the id, so no other may answer to it.
+        // A trust root refers to its scheme by id, so no other scheme may use that id.
         match Scheme::built_in(&scheme.id) {
             Some(built_in) if *built_in != scheme => Err(SchemeError::Reserved { id: scheme.id }),
             _ => Ok(scheme),
@@ -117,22 +119,22 @@ impl Scheme {
         &self.description
     }
 
-    /// The levels, the lowest first.
+    /// The levels, lowest first.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// The compartments that this scheme knows. No document carries one.
+    /// The compartments of this scheme. No document contains one.
     pub fn compartments(&self) -> &[String] {
         &self.compartments
     }
 
-    /// The releasability markings that this scheme knows. No document carries one.
+    /// The releasability markings of this scheme. No document contains one.
     pub fn releasability(&self) -> &[String] {
         &self.releasability
     }
 
-    /// The level of a name or an alias.
+    /// The level with a name or an alias.
     pub fn level(&self, name: &str) -> Option<Clearance> {
         let rank = self.rank(name)?;
         let level = self.levels.get(usize::from(rank))?;
@@ -165,27 +167,27 @@ impl Level {
     }
 }
 
-/// How a level stands to the one that is required.
+/// How a level compares with the required one.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dominance {
-    /// It is as high, or higher.
+    /// It is at least as high.
     Dominates,
     Below,
 }
 
 impl Clearance {
-    /// The level's own name.
+    /// The level's canonical name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its place in the order; 0 is the lowest.
+    /// The level's rank; 0 is the lowest.
     pub fn rank(&self) -> u8 {
         self.rank
     }
 
-    /// Whether it is enough where another level is required.
+    /// Whether the level satisfies a required one.
     pub(crate) fn against(&self, required: &Clearance) -> Dominance {
         if self.rank >= required.rank { Dominance::Dominates } else { Dominance::Below }
     }

@@ -1,5 +1,5 @@
-//! JSON objects of a known shape, read from hostile bytes: every size is bounded, and what is not as it should be is
-//! named.
+//! Reads JSON objects of a known shape from untrusted bytes: every size is bounded, and errors name
+//! what is wrong.
 
 use crate::body::SIGNATURE;
 use crate::limits::MAX_TEXT_BYTES;
@@ -7,7 +7,7 @@ use contract::json::{Document, Node, ReadError};
 use contract::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Why bytes are not the object they should be.
+/// Why bytes are not the expected object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     #[error("longer than {limit} bytes")]
@@ -30,7 +30,7 @@ pub enum ShapeError {
     Empty { name: String },
 }
 
-/// Reads bytes of at most `limit` as JSON.
+/// Parses at most `limit` bytes as JSON.
 pub(crate) fn read(bytes: &[u8], limit: usize) -> Result<Document<'_>, ShapeError> {
     if bytes.len() > limit {
         return Err(ShapeError::TooLong { limit });
@@ -38,7 +38,7 @@ pub(crate) fn read(bytes: &[u8], limit: usize) -> Result<Document<'_>, ShapeErro
     Ok(Document::parse_bytes(bytes)?)
 }
 
-/// A text that is kept as it was written, with the moment it stands for.
+/// A timestamp together with its original text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) text: String,
@@ -54,8 +54,8 @@ impl<'a> Fields<'a> {
         if node.is_object() { Ok(Fields(node)) } else { Err(ShapeError::NotAnObject { what }) }
     }
 
-    /// Complains about a member of another name, and about one that is there and says nothing: where a person writes the
-    /// file, either is a slip that matters. A template's `"notAfter": ""` must not mean for ever.
+    /// Refuses unknown members and members without a value: in a file written by a person, either
+    /// is a mistake that matters. A template's `"notAfter": ""` must not mean "forever".
     pub(crate) fn only(self, known: &[&str]) -> Result<(), ShapeError> {
         for (name, value) in self.0.members() {
             let name = name.as_str().unwrap_or_default();
@@ -76,17 +76,17 @@ impl<'a> Fields<'a> {
         self.0.get(member).filter(|node| !node.is_null())
     }
 
-    /// Whether the member is there and is spelled exactly so.
+    /// Whether the member is present with exactly this spelling.
     pub(crate) fn is_spelled(self, member: &str, spelling: &str) -> bool {
         self.member(member).is_some_and(|node| node.raw() == spelling)
     }
 
-    /// Whether the member is this very text.
+    /// Whether the member has exactly this text.
     pub(crate) fn has_text(self, member: &str, text: &str) -> bool {
         self.member(member).and_then(Node::as_str).is_some_and(|found| found == text)
     }
 
-    /// A text without the white space around it; none where that leaves nothing.
+    /// A text without surrounding white space. Returns `None` if nothing is left.
     pub(crate) fn text(self, member: &'static str) -> Result<Option<String>, ShapeError> {
         let Some(node) = self.member(member) else { return Ok(None) };
         let text = text_of(node, member)?;
@@ -94,14 +94,16 @@ impl<'a> Fields<'a> {
         Ok((!trimmed.is_empty()).then(|| trimmed.to_owned()))
     }
 
-    /// A signature as it is written: of each there is one spelling. None where it is blank.
+    /// A signature exactly as written, since only one spelling is valid. Returns `None` if it is
+    /// blank.
     pub(crate) fn signature(self) -> Result<Option<String>, ShapeError> {
         let Some(node) = self.member(SIGNATURE) else { return Ok(None) };
         let text = text_of(node, SIGNATURE)?;
         Ok((!trim(&text).is_empty()).then_some(text))
     }
 
-    /// A text that may be absent or `null`, and not blank: what is there to be filled in is not what was left out.
+    /// A text that may be absent or `null` but not blank: an unfilled placeholder is not the same
+    /// as an omission.
     pub(crate) fn filled_text(self, member: &'static str) -> Result<Option<String>, ShapeError> {
         match self.text(member)? {
             None if self.member(member).is_some() => {
@@ -115,7 +117,7 @@ impl<'a> Fields<'a> {
         self.text(member)?.ok_or(ShapeError::Missing { member })
     }
 
-    /// A text as it is, with a limit of its own.
+    /// A text as written, with its own length limit.
     pub(crate) fn long_text(
         self,
         member: &'static str,
@@ -129,7 +131,7 @@ impl<'a> Fields<'a> {
         Ok(text.into_owned())
     }
 
-    /// The texts of an array that has to be there, none of them blank.
+    /// The texts of a required array, none of them blank.
     pub(crate) fn required_texts(
         self,
         member: &'static str,
@@ -142,7 +144,7 @@ impl<'a> Fields<'a> {
         Ok(texts)
     }
 
-    /// The texts of an array, as they are.
+    /// The texts of an array, as written.
     pub(crate) fn texts(
         self,
         member: &'static str,
@@ -169,7 +171,7 @@ impl<'a> Fields<'a> {
         Ok(Some(items))
     }
 
-    /// The members of an object of texts; names and values as they are.
+    /// The members of an object of texts, with names and values as written.
     pub(crate) fn table(
         self,
         member: &'static str,
@@ -198,7 +200,7 @@ impl<'a> Fields<'a> {
         node.as_bool().ok_or(ShapeError::Unexpected { member, expected: "true or false" })
     }
 
-    /// A whole number below 256.
+    /// An integer below 256.
     pub(crate) fn small_number(self, member: &'static str) -> Result<u8, ShapeError> {
         let node = self.member(member).ok_or(ShapeError::Missing { member })?;
         let number = node.as_number().and_then(|text| text.parse().ok());
@@ -217,7 +219,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The text of a string, as it is.
+/// The text of a string, as written.
 pub(crate) fn text_of(node: Node<'_>, member: &'static str) -> Result<String, ShapeError> {
     let text = node.as_str().ok_or(ShapeError::Unexpected { member, expected: "text" })?;
     if text.len() > MAX_TEXT_BYTES {
@@ -226,8 +228,8 @@ pub(crate) fn text_of(node: Node<'_>, member: &'static str) -> Result<String, Sh
     Ok(text.into_owned())
 }
 
-/// Takes off the white space that the reference implementation's language takes off, no more and no less: otherwise the two
-/// would sign different bytes.
+/// Trims exactly the white space that the reference implementation's language trims. Otherwise the
+/// two would sign different bytes.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|character| {
         matches!(

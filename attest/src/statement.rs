@@ -1,4 +1,5 @@
-//! What a file holds that may be a document or a revocation list, for commands that show it without verifying it.
+//! A file that may be a document or a revocation list, for commands that show it without verifying
+//! it.
 
 use crate::denial::Denial;
 use crate::document::{SignatureState, UnverifiedAttestation};
@@ -10,14 +11,14 @@ use crate::shape::{self, Fields};
 use crate::{AttestationDigest, ShapeError};
 use contract::time::Timestamp;
 
-/// What was signed, or is about to be.
+/// A signed statement, or one that is about to be signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
     Attestation(Box<UnverifiedAttestation>),
     Revocations(UnverifiedRevocationList),
 }
 
-/// A list that was read and not verified. Everything it returns is a claim, not a fact.
+/// A list that was parsed but not verified. Everything it returns is a claim, not a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnverifiedRevocationList {
     body: ListBody,
@@ -25,7 +26,7 @@ pub struct UnverifiedRevocationList {
 }
 
 impl Statement {
-    /// Reads a list where it says that it is one, else a document.
+    /// Parses a list if the file declares itself one, and a document otherwise.
     pub fn parse(bytes: &[u8]) -> Result<Statement, Denial> {
         if is_list(bytes).map_err(Denial::invalid)? {
             let (body, signature) = revocation::read(bytes).map_err(Denial::invalid)?;
@@ -50,17 +51,17 @@ impl UnverifiedRevocationList {
         self.body.expires()
     }
 
-    /// The keys that it revokes.
+    /// The keys that the list revokes.
     pub fn signers(&self) -> impl ExactSizeIterator<Item = &KeyId> {
         self.body.signers()
     }
 
-    /// The documents that it revokes.
+    /// The documents that the list revokes.
     pub fn documents(&self) -> impl ExactSizeIterator<Item = &AttestationDigest> {
         self.body.documents()
     }
 
-    /// Who is said to have signed it.
+    /// The claimed signer.
     pub fn signer(&self) -> Option<&KeyId> {
         self.body.signer.as_ref()
     }
@@ -69,7 +70,7 @@ impl UnverifiedRevocationList {
         self.body.signer.is_some() && self.signature.is_some()
     }
 
-    /// What the signature says of one key. It says nothing of whether that key may revoke.
+    /// Checks the signature against one key. This does not show whether the key may revoke.
     pub fn signature_by(&self, key: &PublicKey) -> SignatureState {
         let (Some(_), Some(signature)) = (&self.body.signer, &self.signature) else {
             return SignatureState::Missing;

@@ -1,4 +1,4 @@
-//! What a document is checked for: a host, a program on this machine, or nothing that is known.
+//! What a document is checked against: a host, a program on this machine, or nothing known.
 
 use crate::digest::Digest;
 use crate::host::Host;
@@ -7,37 +7,38 @@ use std::fmt;
 /// The server that is about to be used.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<'a> {
-    /// A remote one, by the host that it was reached at.
+    /// A remote server, by the host through which it was reached.
     Remote(&'a Host),
-    /// One that is started here: what would be started, and what the operator's configuration binds the server to. All
-    /// of it has to hold.
+    /// A server that is started here: the program that would be started, and everything that the
+    /// operator's configuration binds the server to. All bindings must match.
     Local { program: &'a Program, bindings: &'a [Binding] },
-    /// It is unknown.
+    /// The server is unknown.
     Unknown,
 }
 
-/// A program as it was found.
+/// A program as found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
     pub package: PackageSighting,
-    /// The digests of the program's file, made with what the document and the configuration name theirs by.
+    /// The digests of the program's file, with the algorithms that the document and the
+    /// configuration use.
     pub file: Vec<Digest>,
 }
 
-/// A package as it was found.
+/// A package as found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
     pub name: String,
     pub version: String,
-    /// The digest of its archive, as its installer recorded it.
+    /// The digest of its archive as recorded by the installer.
     pub integrity: Digest,
 }
 
-/// The package that a program was started from, as far as it is known.
+/// The package that a program was started from, if known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageSighting {
     Known(Package),
-    /// It is unknown, for this reason.
+    /// Unknown, with the reason.
     Unknown(String),
 }
 
@@ -56,7 +57,7 @@ impl PackageSighting {
     }
 }
 
-/// What was found, as text.
+/// Describes what was found.
 impl fmt::Display for PackageSighting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,16 +74,16 @@ impl fmt::Display for Package {
     }
 }
 
-/// What the operator binds a server to that is started here.
+/// What the operator binds a locally started server to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Binding {
-    /// This package, in this version, with this archive.
+    /// This package in this version with this archive.
     Package(Package),
-    /// This file.
+    /// This program file.
     File(Digest),
 }
 
-/// Whether a program is what a binding or a digest asks for.
+/// Whether a program matches a binding or a digest.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {

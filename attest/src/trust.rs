@@ -1,7 +1,7 @@
-//! The trust root: whose signatures count, for which levels and until when.
+//! The trust root: which signers are trusted, for which levels and until when.
 //!
-//! INVARIANT: a trust root is read once and never changes. There is no way to add to it, to take its parts or to copy
-//! it: a process that holds one for its lifetime holds what the operator wrote.
+//! INVARIANT: a trust root is read once and never changes. It cannot be extended, taken apart or
+//! copied, so a process that holds one for its lifetime holds exactly what the operator wrote.
 
 use crate::denial::{Clause, Denial, Reason};
 use crate::key::{BadKey, KeyFingerprint, PublicKey};
@@ -12,11 +12,11 @@ use crate::shape::{self, Fields, ShapeError};
 use contract::json::Node;
 use contract::time::Timestamp;
 
-/// Whose signatures count.
+/// The trusted signers.
 #[derive(Debug)]
 pub struct TrustRoot {
     signers: Vec<Signer>,
-    /// The id of the scheme that its levels are names of, where it says so.
+    /// The id of the scheme that its levels belong to, if it names one.
     scheme: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct Signer {
     description: Option<String>,
 }
 
-/// Why a text is no trust root.
+/// Why a text is not a valid trust root.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustRootError {
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum TrustRootError {
     UnknownLevel { key_id: KeyId, name: String, scheme: String },
 }
 
-/// Why a record is no signer.
+/// Why a record is not a valid signer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignerError {
     #[error(transparent)]
@@ -63,8 +63,9 @@ pub enum SignerError {
 }
 
 impl TrustRoot {
-    /// Reads `{"v": 1, "scheme"?, "signers": [{"keyId", "publicKeyPem", "approvedClearance": […], "notAfter"?,
-    /// "description"?, "mayRevoke"?}]}`. The operator writes it, so a member that does not belong there is a mistake.
+    /// Parses `{"v": 1, "scheme"?, "signers": [{"keyId", "publicKeyPem", "approvedClearance": […],
+    /// "notAfter"?, "description"?, "mayRevoke"?}]}`. The operator writes this file, so an unknown
+    /// member is a mistake.
     pub fn parse(bytes: &[u8]) -> Result<TrustRoot, TrustRootError> {
         let document = shape::read(bytes, MAX_TRUST_ROOT_BYTES)?;
         let fields = Fields::of(document.root(), "a trust root")?;
@@ -94,8 +95,8 @@ impl TrustRoot {
         Ok(root)
     }
 
-    /// Whether all levels are known, if the trust root says that they are levels of this scheme. Called once for a
-    /// custom scheme; a built-in one has been checked already.
+    /// Checks that the scheme has all levels, if the trust root says that they belong to it. To be
+    /// called once for a custom scheme; a built-in one has already been checked.
     pub fn check_scheme(&self, scheme: &Scheme) -> Result<(), TrustRootError> {
         if self.scheme.as_deref() != Some(scheme.id()) {
             return Ok(());
@@ -114,12 +115,14 @@ impl TrustRoot {
         Ok(())
     }
 
-    /// The scheme that its levels are names of. None where it does not say so: then they are names of any.
+    /// The scheme that the levels belong to. `None` if the trust root names none; the levels may
+    /// then belong to any scheme.
     pub fn scheme(&self) -> Option<&str> {
         self.scheme.as_deref()
     }
 
-    /// Clause (e): the signer may vouch for this level, and the level is one of the scheme that the operator meant.
+    /// Clause (e): the signer may vouch for this level, and the level belongs to the scheme that
+    /// the operator meant.
     pub(crate) fn check_approval(
         &self,
         signer: &Signer,
@@ -186,7 +189,7 @@ impl Signer {
         &self.fingerprint
     }
 
-    /// The levels as they are written.
+    /// The levels as written.
     pub fn approved_clearance(&self) -> &[String] {
         &self.approved
     }
@@ -203,7 +206,7 @@ impl Signer {
         self.description.as_deref()
     }
 
-    /// Clause (d): the key counts until `notAfter`, that moment included.
+    /// Clause (d): the key is valid up to and including `notAfter`.
     pub(crate) fn check_validity(&self, now: Timestamp) -> Result<(), Denial> {
         match self.not_after {
             Some(end) if end < now => Err(Denial::by(
@@ -215,7 +218,8 @@ impl Signer {
         }
     }
 
-    /// The level is one of those that the operator listed. A name that the scheme does not know is none.
+    /// Whether the level is one that the operator listed. A name unknown to the scheme matches
+    /// nothing.
     fn check_approval(&self, scheme: &Scheme, asserted: &Clearance) -> Result<(), Denial> {
         let mut approved = self.approved.iter().filter_map(|name| scheme.level(shape::trim(name)));
         if approved.any(|level| level == *asserted) {

@@ -1,6 +1,6 @@
-//! Verification: the clauses (a) to (h) in order, of which the first that fails decides.
+//! Verification: clauses (a) to (h) in order, of which the first failing one decides.
 //!
-//! INVARIANT: a [`VerifiedAttestation`] is made in one place, after the last clause.
+//! INVARIANT: only one place creates a [`VerifiedAttestation`], after the last clause.
 
 use crate::body::Body;
 use crate::denial::{Clause, Denial, Reason};
@@ -17,7 +17,7 @@ use contract::hash::EntryHash;
 use contract::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// What a document has to meet.
+/// What a document must satisfy.
 #[derive(Debug, Clone)]
 pub struct Requirement<'a> {
     scheme: &'a Scheme,
@@ -27,7 +27,7 @@ pub struct Requirement<'a> {
     revocations: Option<Result<&'a RevocationList, &'a RevocationError>>,
 }
 
-/// The scheme has no level of this name.
+/// The scheme has no level with this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the scheme `{scheme}` has no level `{name}`: it has {known}")]
 pub struct UnknownLevel {
@@ -37,7 +37,7 @@ pub struct UnknownLevel {
 }
 
 impl<'a> Requirement<'a> {
-    /// A level of this scheme, for this server, at this moment.
+    /// Requires a level of this scheme, for this server, at this time.
     pub fn new(
         scheme: &'a Scheme,
         required: &str,
@@ -55,12 +55,13 @@ impl<'a> Requirement<'a> {
         Ok(Requirement { scheme, required: level, target, now, revocations: None })
     }
 
-    /// What is on this list does not count.
+    /// Also applies a revocation list.
     pub fn with_revocations(self, revocations: &'a RevocationList) -> Requirement<'a> {
         Requirement { revocations: Some(Ok(revocations)), ..self }
     }
 
-    /// The same for a list that may be invalid: then no server is cleared, and clause (d) says why.
+    /// Also applies a revocation list that may be invalid. If it is, no server is cleared, and
+    /// clause (d) says why.
     pub fn with_revocation_outcome(
         self,
         outcome: &'a Result<RevocationList, RevocationError>,
@@ -73,7 +74,8 @@ impl<'a> Requirement<'a> {
     }
 }
 
-/// A server that a trusted signer vouches for, at the required level, and for the very server that is about to be used.
+/// The attestation of exactly the server that is about to be used, by a trusted signer, at the
+/// required level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedAttestation {
     identity: AttestedIdentity,
@@ -81,33 +83,33 @@ pub struct VerifiedAttestation {
     version: String,
     clearance: Clearance,
     required: Clearance,
-    /// What was signed: its digest is seldom asked for.
+    /// The signed bytes. The digest is computed from them on demand, because it is rarely needed.
     body: Vec<u8>,
     valid_until: Option<Timestamp>,
     tool_clearance: BTreeMap<String, Clearance>,
     tool_digests: BTreeMap<String, String>,
 }
 
-/// What stays the same as long as it is the same server: pins are anchored to it.
+/// The part that stays the same for the same server. Pins are anchored to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AttestedIdentity {
     pub id: String,
     pub signer: KeyId,
-    /// The key itself: another key under the same name is another signer.
+    /// The key itself: a different key under the same name is a different signer.
     pub key: KeyFingerprint,
 }
 
-/// Whether the publisher says anything of a tool's contract.
+/// Whether the publisher vouches for a tool's contract.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vouched {
-    /// It is the very contract that the publisher signed.
+    /// The contract is exactly the one that the publisher signed.
     Yes,
     /// The document does not name the tool.
     NotNamed,
 }
 
-/// Reads and verifies a document.
+/// Parses and verifies a document.
 pub fn verify(
     bytes: &[u8],
     root: &TrustRoot,
@@ -117,7 +119,7 @@ pub fn verify(
 }
 
 impl UnverifiedAttestation {
-    /// Verifies the document. The first clause that fails decides.
+    /// Verifies the document. The first failing clause decides.
     pub fn verify(
         self,
         root: &TrustRoot,
@@ -185,7 +187,7 @@ impl UnverifiedAttestation {
     }
 }
 
-/// What is known so far of a document, for the reader of the denial.
+/// What is known about a document so far, to be included in a denial.
 #[derive(Clone, Copy)]
 struct Claims<'a> {
     clearance: &'a Clearance,
@@ -199,7 +201,7 @@ impl Claims<'_> {
     }
 }
 
-/// The levels of single tools. A tool may have a lower level than its server, not a higher one.
+/// The levels of single tools. A tool's level may be lower than its server's, but not higher.
 fn tool_levels(
     body: &Body,
     scheme: &Scheme,
@@ -238,7 +240,8 @@ fn check_signedness(document: &UnverifiedAttestation) -> Result<(&KeyId, &str), 
     Err(Denial::by(Clause::B, Reason::Unsigned, missing))
 }
 
-/// The document's own window. It belongs to clause (f): outside of it the signature vouches for nothing.
+/// Checks the document's own validity period. It is part of clause (f): outside of it the signature
+/// is worthless.
 fn check_freshness(body: &Body, now: Timestamp) -> Result<(), Denial> {
     let Some(added) = &body.added else { return Ok(()) };
     if let Some(start) = added.not_before.as_ref().filter(|start| now < start.at) {
@@ -252,8 +255,8 @@ fn check_freshness(body: &Body, now: Timestamp) -> Result<(), Denial> {
     Ok(())
 }
 
-/// Clause (h): everything that the document is bound to has to be so, and a server that is started here has to be bound
-/// to something.
+/// Clause (h): everything that the document is bound to must match, and a locally started server
+/// must be bound to something.
 fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
     let unbound = |detail: String| Err(Denial::by(Clause::H, Reason::HostNotBound, detail));
     let digest = body.added.as_ref().and_then(|added| added.package_digest.as_ref());
@@ -281,7 +284,7 @@ fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
             "neither the document nor the configuration says which program it is for; {}",
             program.package
         )),
-        // What the publisher and what the operator bound it to have to hold, each where it is said.
+        // The bindings of both the publisher and the operator must match, if present.
         (Target::Local { program, bindings }, digest) => {
             if let Some(digest) = digest
                 && program.has_digest(digest) == Match::Other
@@ -304,7 +307,7 @@ fn check_target(body: &Body, target: Target<'_>) -> Result<(), Denial> {
     }
 }
 
-/// Until when nothing has to be checked again, except for events that can happen at any time.
+/// How long nothing needs to be checked again, except for events that can happen at any time.
 fn valid_until(
     body: &Body,
     signer: &Signer,
@@ -320,7 +323,7 @@ fn valid_until(
 }
 
 impl VerifiedAttestation {
-    /// What pins are anchored to.
+    /// The identity that pins are anchored to.
     pub fn identity(&self) -> &AttestedIdentity {
         &self.identity
     }
@@ -346,22 +349,22 @@ impl VerifiedAttestation {
         &self.identity.signer
     }
 
-    /// What a revocation list names the document by.
+    /// The digest by which a revocation list identifies the document.
     pub fn digest(&self) -> AttestationDigest {
         AttestationDigest::of(&self.body)
     }
 
-    /// The last moment at which this can still count: a copy that is kept must not outlive it.
+    /// When this expires. A cached copy must not be used any longer.
     pub fn valid_until(&self) -> Option<Timestamp> {
         self.valid_until
     }
 
-    /// The level of one tool: its own where the document gives it one, else the server's.
+    /// The level of one tool: its own if the document sets one, otherwise the server's.
     pub fn tool_clearance(&self, tool: &str) -> &Clearance {
         self.tool_clearance.get(tool).unwrap_or(&self.clearance)
     }
 
-    /// Whether a tool has at least the required level.
+    /// Checks that a tool has at least the required level.
     pub fn check_tool(&self, tool: &str) -> Result<(), Denial> {
         let (level, required) = (self.tool_clearance(tool), &self.required);
         if level.against(required) == Dominance::Dominates {
@@ -378,7 +381,7 @@ impl VerifiedAttestation {
         self.tool_digests.get(tool).and_then(|hash| hash.parse().ok())
     }
 
-    /// Whether a tool has the contract that the publisher vouches for.
+    /// Checks that a tool has the contract that the publisher vouches for.
     pub fn check_digest(&self, tool: &str, found: EntryHash) -> Result<Vouched, Denial> {
         match self.tool_digest(tool) {
             None => Ok(Vouched::NotNamed),

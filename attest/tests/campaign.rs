@@ -1,5 +1,6 @@
-//! An adversarial campaign: tens of thousands of names that are nearly those of allowed tools, and of documents that are
-//! nearly valid. None is admitted. Everything is made by counting, so each run is the same.
+//! An adversarial campaign: tens of thousands of names that closely resemble those of allowed
+//! tools, and of almost valid documents. None may be admitted. Everything is generated
+//! deterministically, so each run is the same.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -15,7 +16,7 @@ mod names;
 use attest::{Reason, ToolAllowlist};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many there are at least, as many as the specification's own campaign had.
+/// The fewest names to test, as many as in the specification's own campaign.
 const MIN_NAMES: usize = 27_025;
 const MIN_FORGERIES: usize = 14_378;
 
@@ -28,7 +29,7 @@ fn no_name_but_the_exact_one_is_admitted() {
     let mut seen = BTreeSet::new();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (category, name) in names::evasions() {
-        // A near miss of one name may be another one that is allowed: that is no evasion.
+        // A variant of one name may be another allowed name, which is not an evasion.
         if names::ALLOWED.contains(&name.as_str()) || !seen.insert(name.clone()) {
             continue;
         }
@@ -64,6 +65,6 @@ fn no_forged_document_is_admitted() {
     println!("{} documents, all denied: {counts:?}; {reasons:?}", seen.len());
     assert_eq!(counts.len(), forgeries::CATEGORIES.len(), "{counts:?}");
     assert!(seen.len() >= MIN_FORGERIES, "only {} documents", seen.len());
-    // They get as far as the signature, and are not all stopped at the door.
+    // They reach the signature check instead of all failing earlier.
     assert!(reasons["bad_signature"] >= 5_000, "{reasons:?}");
 }

@@ -1,4 +1,5 @@
-//! The vectors of `conformance/attestation` against the library, and documents of the reference implementation.
+//! Checks the library against the vectors of `conformance/attestation`, and against documents of
+//! the reference implementation.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -17,7 +18,7 @@ use case::Case;
 use contract::time::Timestamp;
 use serde_json::{Value, json};
 
-/// What the library says, as the program prints it.
+/// The library's verdict in the format that the program prints.
 fn verdict(case: &Case) -> Value {
     let root = TrustRoot::parse(case.trust_root.as_bytes()).expect("a trust root");
     let scheme = Scheme::built_in(&case.scheme).expect("a scheme");
@@ -57,7 +58,7 @@ fn the_eleven_vectors_of_the_specification() {
     for (case, expected) in cases.iter().zip(expected) {
         let found = verdict(case);
         assert_eq!(found, case.expect, "{}", case.name);
-        // The table of the specification itself, apart from what the data says.
+        // The table from the specification itself, independent of the data's expectations.
         let clause = found["clause"].as_str().map_or(String::new(), |clause| format!(" {clause}"));
         assert_eq!(format!("{}{clause}", found["verdict"].as_str().expect("text")), expected);
     }
@@ -70,7 +71,7 @@ fn every_other_vector() {
     for case in &cases {
         assert_eq!(verdict(case), case.expect, "{}", case.name);
     }
-    // Each allow has a deny twin.
+    // Both verdicts must occur.
     for verdict in ["ADMIT", "DENY"] {
         assert!(cases.iter().any(|case| case.expect["verdict"] == verdict));
     }
@@ -89,7 +90,8 @@ fn a_wrong_expectation_is_noticed() {
 /// `{"keyId", "publicKeyPem", "approvedClearance", "manifests": […]}`.
 #[test]
 fn documents_of_the_reference_implementation_verify() {
-    // The documents are another project's: they are not kept here. `scripts/test` says if they are not there.
+    // The documents belong to another project and are not kept here. `scripts/test` reports if they
+    // are missing.
     let Ok(path) = std::env::var("HOLDPOINT_ATTESTATION_INTEROP") else { return };
     let text = std::fs::read_to_string(&path).expect("the file that is named can be read");
     let data: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -112,7 +114,7 @@ fn documents_of_the_reference_implementation_verify() {
         let mut tampered = document.clone();
         tampered["version"] = json!("0.0.0-tampered");
         assert_eq!(parse(&tampered).signature_by(&key), SignatureState::DoesNotVerify);
-        // They are manifests of modules, not of servers.
+        // They are manifests of modules rather than of servers.
         let denial = parse(document).verify(&root, &requirement).expect_err("not a server");
         assert_eq!(denial.reason(), attest::Reason::NotMcpServer);
     }

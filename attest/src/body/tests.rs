@@ -59,7 +59,7 @@ fn strings_are_escaped_and_sorted_as_the_reference_does() {
     document["id"] = json!("a\"\\/\u{1}\n\u{7f}é😀");
     document["capabilities"] = json!(["\u{ff5e}", "😀", "é"]);
     let text = String::from_utf8(body(&document).unwrap().canonical()).unwrap();
-    // Code units: the emoji's first lies below U+FF5E.
+    // Sorted by code units: the emoji's first one is below U+FF5E.
     assert!(text.starts_with("{\"capabilities\":[\"é\",\"😀\",\"\u{ff5e}\"]"), "{text}");
     assert!(text.contains("\"id\":\"a\\\"\\\\/\\u0001\\n\u{7f}é😀\""), "{text}");
 }

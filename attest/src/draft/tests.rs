@@ -12,7 +12,7 @@ fn what_was_signed_is_admitted() {
         let text = parse(&document).unwrap().sign(&key()).unwrap();
         let verified = crate::verify(text.as_bytes(), &root(), &requirement()).unwrap();
         assert_eq!(verified.signer().as_str(), SIGNER);
-        // What is there is signed again, with the same outcome.
+        // Signing an already signed document again gives the same result.
         assert_eq!(Draft::parse(text.as_bytes()).unwrap().sign(&key()).unwrap(), text);
     }
 }

@@ -1,4 +1,5 @@
-//! bun's record, in text: `"name": ["name@version", "registry", {…}, "sha512-…"]`, by the packages that each lies in.
+//! Reads bun's text lockfile: `"name": ["name@version", "registry", {…}, "sha512-…"]`, keyed by the
+//! packages around each one.
 
 use super::place::{Keeper, Place};
 use super::{Manifest, RecordError, Recorded, integrity, split_version};
@@ -42,7 +43,8 @@ pub(super) fn read(
     }
 }
 
-/// The entries of a package in a version, wherever they are used: they have to be one and the same.
+/// The entry of a package in a given version. If it is used in several places, all entries must be
+/// identical.
 fn stored_entry(
     packages: Node<'_>,
     place: &Place,
@@ -63,9 +65,10 @@ fn stored_entry(
 
 fn entry_of(entry: Node<'_>, place: &Place) -> Result<Recorded, RecordError> {
     let parts: Vec<Node<'_>> = entry.items().take(5).collect();
-    // What comes from a folder, an archive or a repository has another form, and no digest of a registry's archive.
+    // Packages from a folder, an archive or a repository have another form, without a digest of a
+    // registry's archive.
     let [label, _, more, digest] = parts.as_slice() else { return Err(RecordError::UnknownEntry) };
-    // What came inside another package's archive was never an archive of its own.
+    // A package bundled with another one never had an archive of its own.
     if !more.is_object() || more.get("bundled").is_some() {
         return Err(RecordError::UnknownEntry);
     }
@@ -79,11 +82,11 @@ fn entry_of(entry: Node<'_>, place: &Place) -> Result<Recorded, RecordError> {
     Ok(Recorded { version: version.to_owned(), integrity: integrity(&digest)? })
 }
 
-/// bun writes a comma after the last member. The rest is JSON, and is left to the strict reader.
+/// bun writes a comma after the last member. The rest is JSON, which the strict reader handles.
 fn without_trailing_commas(bytes: &[u8]) -> Vec<u8> {
     let mut plain = bytes.to_vec();
     let (mut is_text, mut is_escaped) = (false, false);
-    // Where the last comma is, if nothing but white space has come since and something came before it.
+    // The position of the last comma, if only white space followed it and a value preceded it.
     let mut comma: Option<usize> = None;
     let mut before = b'[';
     for (at, byte) in bytes.iter().copied().enumerate() {

@@ -1,4 +1,4 @@
-//! npm's records: `packages` by the folder that each lies in.
+//! Reads npm's records: `packages`, keyed by the folder of each package.
 
 use super::place::Place;
 use super::{RecordError, Recorded, integrity, is_plain};
@@ -9,7 +9,7 @@ pub(super) fn read(bytes: &[u8], place: &Place) -> Result<Recorded, RecordError>
     let packages = document.root().get("packages").filter(|packages| packages.is_object());
     let packages = packages.ok_or(RecordError::UnknownForm)?;
     let entry = packages.get(place.folder()).ok_or(RecordError::NotThere)?;
-    // It has a name where the folder has another: something is installed under an alias.
+    // The entry has a name different from the folder's: the package is installed under an alias.
     let name = entry.get("name").and_then(Node::as_str);
     if let Some(name) = name.filter(|name| name != place.name()) {
         return Err(RecordError::OtherName { recorded: name.into_owned() });

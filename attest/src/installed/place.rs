@@ -1,25 +1,27 @@
-//! Where an installed package lies, by the path of one of its files. Links were followed before: the path is the file's own.
+//! The place of an installed package, from the path of one of its files. The path must already have
+//! all links resolved.
 
 use crate::limits::{MAX_PACKAGE_NAME_BYTES, MAX_PACKAGE_NESTING};
 
 const MODULES: &str = "node_modules";
 
-/// The folder of a package, below the folder that it was installed into.
+/// The folder of a package, relative to the installation folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     root: String,
-    /// From the root, with `/` between: `node_modules/a/node_modules/@b/c`.
+    /// Relative to the root, separated by `/`: `node_modules/a/node_modules/@b/c`.
     folder: String,
-    /// The packages that it lies in, the outermost first, and itself.
+    /// The names of the enclosing packages from the outermost inwards, ending with the package's
+    /// own.
     names: Vec<String>,
     stored: Option<Stored>,
 }
 
-/// A folder in which an installer keeps every package once, named by package and version.
+/// A folder in which an installer stores every package once, named by package and version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) by: Keeper,
-    /// `@b+c@1.0.0`, and for some what it was put together with.
+    /// `@b+c@1.0.0`; some installers append what it was combined with.
     folder: String,
 }
 
@@ -29,7 +31,7 @@ pub(super) enum Keeper {
     Bun,
 }
 
-/// Why a file is of no package that could be looked up.
+/// Why the package of a file cannot be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
     #[error("it lies in no `node_modules`")]
@@ -39,11 +41,11 @@ pub enum NoPlace {
 }
 
 impl Place {
-    /// The place of the package that a file belongs to. `path` is absolute, with `/` between its parts.
+    /// The place of the package that contains a file. `path` is absolute and separated by `/`.
     pub fn of(path: &str) -> Result<Place, NoPlace> {
         let parts: Vec<&str> = path.split('/').collect();
         let at = parts.iter().position(|part| *part == MODULES).ok_or(NoPlace::NotInstalled)?;
-        // Which folder it is in has to be said.
+        // The folder that contains `node_modules` must be named.
         if at == 0 {
             return Err(NoPlace::Unclear);
         }
@@ -56,7 +58,8 @@ impl Place {
         }
         let taken = below.len() - rest.len();
         place.folder = below.get(..taken).unwrap_or_default().join("/");
-        // A `node_modules` further down came in an archive or was put there: no record says what is in it.
+        // A `node_modules` further down came with an archive or was added later: no record
+        // describes its contents.
         let is_clear = !place.names.is_empty()
             && !rest.is_empty()
             && !rest.contains(&MODULES)
@@ -64,7 +67,7 @@ impl Place {
         if is_clear { Ok(place) } else { Err(NoPlace::Unclear) }
     }
 
-    /// Goes into a package; what is left is below it.
+    /// Descends into a package. Returns the rest of the path below it.
     fn enter<'p, 's>(&mut self, inner: &'p [&'s str]) -> Result<&'p [&'s str], NoPlace> {
         if self.names.len() >= MAX_PACKAGE_NESTING {
             return Err(NoPlace::Unclear);
@@ -91,17 +94,17 @@ impl Place {
         Ok(rest)
     }
 
-    /// The folder that was installed into: records lie in it.
+    /// The installation folder, which contains the records.
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// The package's folder, from the root.
+    /// The package's folder, relative to the root.
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// The package's name, by where it lies.
+    /// The package's name, according to its folder.
     pub fn name(&self) -> &str {
         self.names.last().map_or("", String::as_str)
     }
@@ -115,16 +118,16 @@ impl Place {
     }
 }
 
-/// What pnpm puts into the name of a package that it patched.
+/// Part of the folder name of a package that pnpm patched.
 pub(super) const PATCH_MARK: &str = "patch_hash";
 
 impl Stored {
-    /// Whether the folder is that of a package that was changed after it was unpacked.
+    /// Whether the folder is that of a package that was modified after unpacking.
     pub(super) fn is_patched(&self) -> bool {
         self.folder.contains(PATCH_MARK)
     }
 
-    /// Whether the folder is that of a package in a version.
+    /// Whether the folder is that of a package in a given version.
     pub(super) fn is_of(&self, name: &str, version: &str) -> bool {
         let expected = format!("{}@{version}", name.replace('/', "+"));
         let Some(rest) = self.folder.strip_prefix(&expected) else { return false };

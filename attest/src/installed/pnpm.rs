@@ -1,6 +1,8 @@
-//! pnpm's record of what it installed: `packages`, by name and version, each with the `integrity` of its `resolution`.
+//! Reads pnpm's lockfile: `packages`, keyed by name and version, each with the `integrity` of its
+//! `resolution`.
 //!
-//! It is YAML, of which pnpm writes the plain part: an anchor, an alias, a tag or a second document is refused.
+//! It is YAML, of which pnpm uses only the plain part. An anchor, an alias, a tag or a second
+//! document is refused.
 
 use super::place::{Keeper, PATCH_MARK, Place, Stored};
 use super::{Manifest, RecordError, Recorded, integrity};
@@ -13,7 +15,8 @@ pub(super) fn read(
     manifest: &Manifest,
 ) -> Result<Recorded, RecordError> {
     let Manifest { name, version } = manifest;
-    // A package that lies elsewhere than in pnpm's own folder is not told apart from another version of itself.
+    // Outside of pnpm's own folder, a package cannot be distinguished from another version of
+    // itself.
     let is_named = place.names().len() == 1
         && place
             .stored()
@@ -41,10 +44,10 @@ pub(super) fn read(
     search.finish(version)
 }
 
-/// The member in which pnpm says what it patched.
+/// The member in which pnpm lists its patches.
 const PATCHES: &str = "patchedDependencies";
 
-/// Whether a key is that of a package with a patch: `name@version(patch_hash=…)`.
+/// Whether a key is that of a patched package: `name@version(patch_hash=…)`.
 fn is_patched(key: &str, label: &str) -> bool {
     let key = key.strip_prefix('/').unwrap_or(key);
     key.strip_prefix(label).is_some_and(|rest| rest.contains(PATCH_MARK))
@@ -61,7 +64,8 @@ enum Open {
     Map(Option<String>),
 }
 
-/// The way to the one text that is wanted. Each step may be there once: of two, another reader may take the other.
+/// Searches for the path to the one wanted text. Each key on the path must be unique, because
+/// another reader may take the other one.
 struct Search<'l> {
     label: &'l str,
     open: Vec<Open>,
@@ -114,8 +118,8 @@ impl Search<'_> {
         let depth = self.open.len();
         match self.open.last_mut() {
             Some(Open::Map(key @ None)) => {
-                // Which package a patch is of is told in several forms. Long names of folders are cut, so the folder
-                // alone does not tell.
+                // pnpm records patches in several forms. The folder alone is not enough, because
+                // long folder names are truncated.
                 if (depth == 1 && text == PATCHES) || (depth == 2 && is_patched(text, self.label)) {
                     return Err(RecordError::Patched);
                 }
@@ -145,7 +149,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether every map around the innermost is one on the way.
+    /// Whether every map around the innermost one is on the path.
     fn is_on_way(&self) -> bool {
         let outer = self.open.split_last().map_or(&[][..], |(_, outer)| outer);
         outer.iter().enumerate().all(|(index, open)| match open {
@@ -166,8 +170,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether a key is the next step on the way to the wanted text, in a map of this depth. Older forms of the file have a
-/// `/` before the package's name.
+/// Whether a key is the next step on the path to the wanted text, in a map at this depth. Older
+/// versions of the file have a `/` before the package's name.
 fn is_step(depth: usize, key: &str, label: &str) -> bool {
     match depth {
         1 => key == "packages",

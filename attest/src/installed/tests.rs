@@ -11,7 +11,7 @@ fn digest(seed: u8) -> Digest {
     Digest::of(Algorithm::Sha512, &[seed])
 }
 
-/// npm's record of a package in a folder.
+/// npm's record of a package in a given folder.
 fn npm(folder: &str, more: &str, seed: u8) -> String {
     let digest = digest(seed);
     format!(
@@ -19,7 +19,7 @@ fn npm(folder: &str, more: &str, seed: u8) -> String {
     )
 }
 
-/// bun's record of a package under a key.
+/// bun's record of a package under a given key.
 fn bun(key: &str, label: &str, seed: u8) -> String {
     let digest = digest(seed);
     format!(
@@ -27,7 +27,7 @@ fn bun(key: &str, label: &str, seed: u8) -> String {
     )
 }
 
-/// pnpm's record of a package under a key.
+/// pnpm's record of a package under a given key.
 fn pnpm(key: &str, seed: u8) -> String {
     let digest = digest(seed);
     format!(
@@ -119,7 +119,7 @@ fn a_package_that_calls_itself_otherwise_is_not_known() {
     }
     let stored = Place::of(STORED).unwrap();
     let records = [(InstallRecord::Pnpm, pnpm("'@s/mail@1.2.4'", 1).into_bytes())];
-    // The record and `package.json` are one, and the folder says otherwise.
+    // The record and `package.json` agree, but the folder does not.
     assert!(identify(&stored, br#"{"name":"@s/mail","version":"1.2.4"}"#, &records).is_err());
 }
 
@@ -273,13 +273,14 @@ fn records_are_read_up_to_the_limit_and_not_past_it() {
         let text = pnpm("'@s/mail@1.2.3'", 1).replace("'>=18'", &deep);
         read_one(STORED, InstallRecord::Pnpm, &text)
     };
-    // The engines of a package are four maps deep.
+    // The `engines` of a package are four maps deep.
     assert_eq!(nested(MAX_RECORD_DEPTH - 4), Ok(found(1)));
     assert!(matches!(nested(MAX_RECORD_DEPTH - 3), Err(RecordError::Yaml(_))));
 }
 
 proptest::proptest! {
-    /// Whatever is done to a good record, but for escapes: a digest that is found is spelled out in it.
+    /// However a valid record is modified, except for escapes, any digest that is found occurs in
+    /// it literally.
     #[test]
     fn a_record_with_bytes_changed_names_the_archive_or_none(
         which in 0_usize..3,

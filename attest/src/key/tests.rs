@@ -2,7 +2,7 @@ use super::*;
 
 const SALT: Salt = Salt { salt: [3; 16], initialization: [4; 16] };
 
-/// A key that openssl made, with its public half.
+/// A key made by openssl, with its public half.
 const OPENSSL_PRIVATE: &str = "-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g
 -----END PRIVATE KEY-----
@@ -133,7 +133,7 @@ fn a_second_spelling_of_a_point_is_refused() {
     assert!(strong > 0, "there was nothing to refuse");
 }
 
-/// The order of the group, which may be added to half of a signature without changing what it says.
+/// The order of the group. Adding it to the second half of a signature does not change its meaning.
 const ORDER: [u8; 32] = [
     0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
@@ -159,7 +159,7 @@ fn a_second_spelling_of_base64_is_refused() {
     let text = key().sign_text(b"bytes");
     let public = key().public_key();
     let body = text.trim_end_matches('=');
-    // The last character before the padding carries four bits that say nothing.
+    // The last character before the padding contains four unused bits.
     let (front, last) = body.split_at(body.len() - 1);
     let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let others = alphabet.chars().filter(|other| *other != last.chars().next().unwrap());
@@ -198,13 +198,14 @@ fn a_signature_that_says_nothing_of_the_key_is_refused() {
     assert_eq!(public.check_text(&body, signature), Signed::No);
 }
 
-/// A key that is encrypted with little work, so that it can be opened often.
+/// A key encrypted with few rounds, so that it can be opened often.
 fn encrypted_with(derivation: Kdf) -> Zeroizing<String> {
     let mut parameters =
         Parameters::generate_pbkdf2_sha256_aes256cbc(1, &[3; 16], [4; 16]).unwrap();
     parameters.kdf = derivation;
     let der = key().bytes().to_pkcs8_der().unwrap();
-    // Where there is no such derivation there is nothing to encrypt with: the file says so all the same.
+    // If the derivation does not exist, nothing can be encrypted with it, but a file may still name
+    // it.
     let is_defined = check_cost(&parameters.kdf).is_ok();
     let data =
         if is_defined { parameters.encrypt("x", der.as_bytes()).unwrap() } else { vec![0; 64] };

@@ -1,4 +1,4 @@
-//! The five schemes that come with the program, as tables.
+//! The five built-in schemes, as tables.
 
 use super::{Level, Scheme};
 use std::collections::BTreeMap;

@@ -3,7 +3,8 @@ use super::*;
 #[test]
 fn white_space_is_what_the_reference_takes_off() {
     assert_eq!(trim("\t\u{b}\u{c}\r\n \u{a0}\u{feff}\u{3000}a b\u{2028}\u{202f}"), "a b");
-    // White space in one standard and not in the other: a next line, and a joiner that is as wide as nothing.
+    // Characters that are white space in one standard but not in the other: a next line, and
+    // zero-width joiners.
     for text in ["\u{85}a", "a\u{200b}", "\u{180e}a", "a\u{2060}"] {
         assert_eq!(trim(text), text);
     }

@@ -76,7 +76,7 @@ fn levels_are_those_of_the_scheme_that_a_trust_root_names() {
     let error = named("default", "internall").unwrap_err().to_string();
     let expected = "the signer `acme-2026` is approved for `internall`, which is no level of the scheme `default`";
     assert_eq!(error, expected);
-    // Of a scheme of the operator's own nothing is known before it is read.
+    // The operator's own scheme is unknown until it is read.
     let root = named("ours", "internall").unwrap();
     let ours = |level: &str| {
         let levels = json!([{ "rank": 0, "canonicalName": level }]);

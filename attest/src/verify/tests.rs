@@ -45,7 +45,7 @@ fn a_valid_document_is_admitted_with_what_it_says() {
 
 #[test]
 fn the_first_clause_that_fails_decides() {
-    // Everything is wrong with it; mended one by one, from the first clause to the last.
+    // Everything is wrong with this document; the test fixes one clause after the other.
     let host = Host::parse("b.example").unwrap();
     let requirement = requirement_of("sci", Target::Remote(&host));
     let mut document = baseline();
@@ -162,7 +162,7 @@ fn a_trust_root_may_be_for_one_scheme() {
     };
     assert!(judge(None).is_ok());
     assert!(judge(Some("default")).is_ok());
-    // The same name, which is the highest level there.
+    // The same name exists in the other scheme, where it is the highest level.
     let denial = denied(judge(Some("generic-3-tier")), Clause::E, Reason::SignerNotApproved);
     assert!(denial.detail().contains("`generic-3-tier`"), "{denial}");
 }
@@ -253,7 +253,7 @@ fn a_program_is_bound_by_the_configuration() {
         package("mail", "2.3.1", 2),
         Binding::File(Digest::sha256(&[2, 2])),
     ] {
-        // One that does not hold is not made good by those that do.
+        // One failing binding is not compensated by others that match.
         for bindings in [vec![binding.clone()], vec![right.clone(), file.clone(), binding]] {
             denied(judge(&bindings), Clause::H, Reason::HostNotBound);
         }
@@ -446,7 +446,8 @@ fn a_list_that_does_not_count_clears_nobody_at_its_clause() {
     denied(judge(&unknown, &list), Clause::C, Reason::SignerNotTrusted);
 }
 
-/// Thousands of levels, looked up in a scheme of thousands of names, by anybody: none of it is signed.
+/// Thousands of levels, looked up in a scheme of thousands of names. Anyone can send this, since
+/// none of it is signed.
 #[test]
 fn an_unsigned_document_costs_little_whatever_the_scheme() {
     let alias = |rank: usize, at: usize| format!("Ä{rank}-{at}-{}", "é".repeat(8));
@@ -463,7 +464,7 @@ fn an_unsigned_document_costs_little_whatever_the_scheme() {
     let requirement = Requirement::new(&scheme, "L0", Target::Unknown, now()).unwrap();
     let start = std::time::Instant::now();
     check_unsigned(&outcome(&document, &root(), &requirement));
-    // A hundredth of that is usual; a look at every name for every tool takes a minute.
+    // A hundredth of that is usual. Searching all names for every tool would take a minute.
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
 

@@ -1,4 +1,4 @@
-//! Documents that are nearly valid: valid ones with one thing changed, and ones that somebody else signed.
+//! Almost valid documents: valid ones with one change, and ones signed by someone else.
 
 use attest::{
     Denial, Draft, Host, MAX_DOCUMENT_BYTES, Requirement, Scheme, SigningKey, Target, TrustRoot,
@@ -41,7 +41,7 @@ impl Setting {
         Setting { root, host: Host::parse(HOST).expect("a host"), documents }
     }
 
-    /// The same trust root again, to be held for the life of a session.
+    /// The same trust root again, to be held for the lifetime of a session.
     #[allow(dead_code, reason = "the engine's campaign uses it")]
     pub(crate) fn trust_root(&self) -> std::sync::Arc<TrustRoot> {
         std::sync::Arc::new(
@@ -53,7 +53,7 @@ impl Setting {
         self.documents.iter().map(Value::to_string)
     }
 
-    /// As lenient as a requirement can be: whatever is denied is denied for being forged.
+    /// As lenient as a requirement can be, so that a document is only denied because it is forged.
     pub(crate) fn judge(&self, bytes: &[u8]) -> Result<VerifiedAttestation, Denial> {
         let scheme = Scheme::built_in("default").expect("a scheme");
         let now = Timestamp::parse("2026-11-16T08:00:00Z").expect("a moment");
@@ -83,7 +83,7 @@ impl Setting {
         })
     }
 
-    /// Another signer's name, and the signatures of all other documents.
+    /// Documents with another signer's name, or with the signature of another document.
     fn swapped(&self, document: &Value) -> Vec<String> {
         let mut forged: Vec<String> =
             ["acme-2025", "other-2026", "", "nobody", "ACME-2026", "acme-2026 x"]
@@ -120,7 +120,7 @@ fn sign(document: &Value, number: usize) -> Value {
     serde_json::from_str(&draft.sign(&key(number)).expect("signed")).expect("JSON")
 }
 
-/// All members are there and none is empty, so that each of them matters.
+/// All members are present and nonempty, so that each of them matters.
 fn drafts() -> Vec<Value> {
     let first = json!({
         "v": 1, "id": "mcp.example.mail", "publisher": "acme", "version": "2.3.1",
@@ -150,7 +150,7 @@ fn members(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
     document.as_object().expect("an object").iter()
 }
 
-/// Values that a careless reader takes for something else.
+/// Values that a careless reader might mistake for something else.
 fn odd_values() -> Vec<Value> {
     let texts = [
         "",
@@ -248,7 +248,7 @@ fn members_changed(document: &Value) -> Vec<String> {
     forged
 }
 
-/// Every letter of every text as several others.
+/// Replaces every letter of every text with several others.
 fn letters_changed(document: &Value) -> Vec<String> {
     let mut forged = Vec::new();
     for (member, value) in members(document).filter(|(member, _)| *member != "signature") {
@@ -285,7 +285,8 @@ fn bits_flipped(document: &Value) -> Vec<String> {
         with_signature(document, &raw)
     });
     let mut forged: Vec<String> = flipped.collect();
-    // The point at infinity and the null scalar verify under a verifier that is not strict, for a weak key.
+    // With a weak key, the point at infinity and the null scalar pass a verifier that is not
+    // strict.
     let mut neutral = vec![0; 64];
     neutral[0] = 1;
     let halves = [raw[32..].to_vec(), raw[..32].to_vec()].concat();
@@ -335,7 +336,7 @@ fn respelled(document: &Value) -> Vec<String> {
             spellings.push(format!("{}{inside}{}", &text[..at], &text[at..]));
         }
     }
-    // The last letter before the padding has bits that say nothing.
+    // The last letter before the padding contains unused bits.
     let body = &text[..text.len() - 3];
     let alphabet = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain("+/".chars());
     let last = alphabet.map(|letter| format!("{body}{letter}==")).filter(|other| *other != text);
@@ -400,7 +401,7 @@ fn huge_and_deep(document: &Value) -> Vec<String> {
     forged
 }
 
-/// Every byte of the text gone, doubled, or another; and the text cut off before it.
+/// Removes, doubles or changes every byte of the text, and truncates the text before it.
 fn bytes_changed(document: &Value) -> Vec<Vec<u8>> {
     let text = document.to_string().into_bytes();
     let mut forged = Vec::new();

@@ -1,6 +1,6 @@
-//! Names that are nearly those of allowed tools, by the tricks that are known.
+//! Names that closely resemble those of allowed tools, made by known tricks.
 
-/// The tools of a mail server that may be used, as an operator would list them.
+/// The allowed tools of a mail server, as an operator would list them.
 pub(crate) const ALLOWED: [&str; 12] = [
     "list_labels",
     "search_threads",
@@ -79,7 +79,7 @@ const SPACES: [char; 24] = [
     '\u{205f}', '\u{3000}', '\u{2420}', '\u{2422}', '\u{2423}', '\u{2800}', '\u{3164}', '\u{115f}',
 ];
 
-/// Letters that look like those of the alphabet, in other scripts.
+/// Letters in other scripts that look like Latin ones.
 const LOOK_ALIKES: [(char, &str); 26] = [
     ('a', "аɑα"),
     ('b', "ЬƄЬ"),
@@ -145,7 +145,7 @@ const CLIMBS: [&str; 16] = [
     "\u{2025}/",
 ];
 
-/// Every name with its category; some come more than once.
+/// Every name with its category; some occur more than once.
 pub(crate) fn evasions() -> impl Iterator<Item = (&'static str, String)> {
     let makers: [fn(&str) -> Vec<String>; 10] = [
         chained,
@@ -164,7 +164,7 @@ pub(crate) fn evasions() -> impl Iterator<Item = (&'static str, String)> {
     })
 }
 
-/// Some text at every place in a name.
+/// Inserts a text at every position of a name.
 fn inserted(name: &str, text: &str) -> Vec<String> {
     (0..=name.len()).map(|at| format!("{}{text}{}", &name[..at], &name[at..])).collect()
 }
@@ -185,7 +185,7 @@ fn chained(name: &str) -> Vec<String> {
     names
 }
 
-/// Up to eight letters in both cases.
+/// Varies the case of up to eight letters.
 fn cased(name: &str) -> Vec<String> {
     let letters: Vec<usize> = name
         .char_indices()
@@ -223,7 +223,8 @@ fn look_alikes(name: &str) -> Vec<String> {
     for (at, letter) in name.char_indices() {
         let known = LOOK_ALIKES.iter().find(|(known, _)| *known == letter);
         let others: Vec<char> = known.into_iter().flat_map(|(_, others)| others.chars()).collect();
-        // The full-width form, and the letter with a mark on it, which one normal form would join.
+        // The full-width form, and the letter with a combining mark, which a normalization form
+        // would compose.
         let wide = char::from_u32(u32::from(letter) + 0xfee0);
         for other in others.into_iter().chain(wide) {
             names.push(format!("{}{other}{}", &name[..at], &name[at + 1..]));
@@ -266,7 +267,7 @@ fn climbing(name: &str) -> Vec<String> {
     names
 }
 
-/// One letter more, less, another, or in another place.
+/// Names with one letter added, removed, changed or moved.
 fn near_misses(name: &str) -> Vec<String> {
     let alphabet: Vec<char> = ('a'..='z').chain('0'..='9').chain("_-.".chars()).collect();
     let mut names = Vec::new();
@@ -320,7 +321,7 @@ fn smuggled(name: &str) -> Vec<String> {
             format!("{name}\0{other}"),
         ]);
     }
-    // Letters written as escapes that some reader would undo.
+    // Letters written as escapes that a reader might decode.
     for (at, letter) in name.char_indices() {
         let code = u32::from(letter);
         for escape in [

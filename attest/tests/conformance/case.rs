@@ -1,10 +1,11 @@
-//! Reads the vectors of `conformance/attestation`. The library's tests and the program's share it.
+//! Reads the vectors of `conformance/attestation`. The library's and the program's tests share this
+//! file.
 
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A document, what it is held against, and what must come of it.
+/// A document, what it is checked against, and the expected result.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -37,12 +38,12 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/attestation")
 }
 
-/// The eleven of the specification's appendix D, in order.
+/// The eleven cases of the specification's appendix D, in order.
 pub(crate) fn appendix_d() -> Vec<Case> {
     read("appendix-d")
 }
 
-/// All others.
+/// All other cases.
 pub(crate) fn more() -> Vec<Case> {
     read("more")
 }
