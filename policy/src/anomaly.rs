@@ -1,7 +1,8 @@
-//! When the calls of a session look wrong: how often it is denied, held, calls tools that it never called, or has an outgoing
-//! connection of its server blocked. Past a rate it is throttled or quarantined.
+//! Detects anomalous sessions: how often their calls are denied or held, use tools for the first
+//! time, or have an outgoing connection of their server blocked. A session that exceeds a rate is
+//! throttled or quarantined.
 //!
-//! Nothing here reads a clock: `now` is a time that only grows, counted from any one moment.
+//! Nothing here reads a clock: `now` is a monotonic time with an arbitrary origin.
 
 use crate::preflight::Rate;
 use std::collections::hash_map::RandomState;
@@ -11,25 +12,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most sessions that are watched at a time. Past it, sessions that were not seen lately are forgotten, and if there are
-/// none, further ones are not watched.
+/// The most sessions watched at the same time. Beyond that, idle sessions are forgotten; if there
+/// are none, further sessions are not watched.
 pub const MAX_WATCHED_SESSIONS: usize = 100_000;
-/// The most tools of one session that are remembered as called. Past it every further one counts as new.
+/// The most tools remembered per session. Beyond that, every further tool counts as new.
 pub const MAX_REMEMBERED_TOOLS: usize = 4_096;
-/// For so long a session is throttled after it last tripped a rule.
+/// How long a session is throttled after it last tripped a rule.
 pub const THROTTLE_LASTS: Duration = Duration::from_secs(60);
-/// A session that gave no signal for so long is forgotten when there is no room.
+/// A session without a signal for this long may be forgotten to make room.
 const IDLE: Duration = Duration::from_secs(3_600);
 const SHARDS: usize = 16;
 
-/// What is counted.
+/// A signal that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnomalySignal {
     Denial,
     Hold,
-    /// A tool that the session did not call before.
+    /// A tool that the session had not called before.
     NewTool,
-    /// An outgoing connection of the session's server that was blocked.
+    /// A blocked outgoing connection of the session's server.
     EgressBlock,
 }
 
@@ -41,7 +42,7 @@ impl AnomalySignal {
         AnomalySignal::EgressBlock,
     ];
 
-    /// The key of the configuration.
+    /// The key in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             AnomalySignal::Denial => "denials",
@@ -61,10 +62,10 @@ impl AnomalySignal {
     }
 }
 
-/// What is done with a session that trips a rule. The later one is the harder one.
+/// What happens to a session that trips a rule, from mild to severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AnomalyAction {
-    /// Its calls are slowed down for a while.
+    /// Its calls are rate-limited for a while.
     Throttle,
     /// Its calls are denied until a person releases it.
     Quarantine,
@@ -81,7 +82,7 @@ impl AnomalyAction {
     }
 }
 
-/// The rates past which a session trips, by signal; `None` counts nothing.
+/// The rates above which a session trips, per signal. A signal without a rate is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SignalRates {
     pub denials: Option<Rate>,
@@ -101,12 +102,12 @@ impl SignalRates {
     }
 }
 
-/// What the operator says.
+/// The operator's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnomalyRules {
     pub throttle: SignalRates,
     pub quarantine: SignalRates,
-    /// What a throttled session may still call.
+    /// The rate at which a throttled session may still call.
     pub throttle_to: Rate,
 }
 
@@ -137,13 +138,13 @@ pub struct Tripped {
 }
 
 impl Tripped {
-    /// The rule in words, as it is written down.
+    /// Describes the rule in the notation of the configuration.
     pub fn rule(&self) -> String {
         format!("more than {} {}", self.rate, self.signal.as_str())
     }
 }
 
-/// Whose signal it is.
+/// Identifies the session of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchedSession<'a> {
     /// The subject, with its issuer.
@@ -158,14 +159,15 @@ pub struct AnomalyWatch {
     rules: AnomalyRules,
     hashers: [RandomState; 2],
     shards: [Mutex<HashMap<u128, Watched>>; SHARDS],
-    /// How many sessions were throttled, as far as that was not found to be over.
+    /// The number of throttled sessions, possibly including some whose throttling has expired
+    /// unnoticed.
     throttled: AtomicUsize,
 }
 
-/// One session. Times are nanoseconds.
+/// The state of one session. Times are in nanoseconds.
 #[derive(Debug, Default)]
 struct Watched {
-    /// When the bucket of each rule is full again (the generic cell rate algorithm).
+    /// When the bucket of each rule will be full again (the generic cell rate algorithm).
     full_at: [[u64; AnomalySignal::ALL.len()]; AnomalyAction::ALL.len()],
     throttled_until: u64,
     paced_at: u64,
@@ -183,7 +185,8 @@ impl AnomalyWatch {
         }
     }
 
-    /// Notes a signal. Returns the hardest rule that the session trips by it, and resets that rule's count.
+    /// Records a signal. Returns the most severe rule that the session trips with it, and resets
+    /// that rule's count.
     pub fn note(
         &self,
         who: WatchedSession<'_>,
@@ -196,7 +199,7 @@ impl AnomalyWatch {
         self.with(who, now, |watched| self.count(watched, signal, nanoseconds(now))).flatten()
     }
 
-    /// Notes that a session calls a tool. Only one that it did not call before is a signal.
+    /// Records that a session calls a tool. Only a tool that it had not called before is a signal.
     pub fn note_tool(&self, who: WatchedSession<'_>, tool: &str, now: Duration) -> Option<Tripped> {
         let signal = AnomalySignal::NewTool;
         if !self.rules.counts(signal) {
@@ -214,7 +217,8 @@ impl AnomalyWatch {
         .flatten()
     }
 
-    /// Takes one call of a session. Returns how long to wait if it is throttled and has used up what it may call.
+    /// Records one call of a session. If the session is throttled and has used up its rate, returns
+    /// how long it must wait.
     pub fn pace(&self, who: WatchedSession<'_>, now: Duration) -> Option<Duration> {
         if self.throttled.load(Ordering::Relaxed) == 0 {
             return None;
@@ -234,7 +238,7 @@ impl AnomalyWatch {
         take(&mut watched.paced_at, self.rules.throttle_to, now).err().map(Duration::from_nanos)
     }
 
-    /// How many sessions are throttled, some of which may have come to an end of it.
+    /// The number of throttled sessions, possibly including some whose throttling has expired.
     pub fn throttled(&self) -> usize {
         self.throttled.load(Ordering::Relaxed)
     }
@@ -261,7 +265,7 @@ impl AnomalyWatch {
         tripped
     }
 
-    /// Does something with a session's counts; `None` if there is no room for it.
+    /// Updates a session's counts. Returns `None` if there is no room for the session.
     fn with<T>(
         &self,
         who: WatchedSession<'_>,
@@ -297,7 +301,7 @@ impl AnomalyWatch {
     }
 }
 
-/// Takes one out of a bucket. The error says for how long it is empty.
+/// Takes one token from a bucket. The error is the time until the next token.
 fn take(full_at: &mut u64, rate: Rate, now: u64) -> Result<(), u64> {
     let period = nanoseconds(rate.period);
     let each = period / u64::from(rate.calls.max(1));

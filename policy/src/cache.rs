@@ -1,6 +1,8 @@
-//! A bounded cache in two generations: when the young one is full it becomes the old one, and the old one is dropped.
+//! A bounded cache with two generations: when the young one is full it becomes the old one, and the
+//! old one is dropped.
 //!
-//! What is used stays, what is not used goes after at most two generations, and no entry needs a timestamp.
+//! Entries in use stay, unused ones disappear after at most two generations, and no entry needs a
+//! timestamp.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,7 +13,7 @@ const SHARDS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Cache<K, V> {
     shards: Vec<Mutex<Generations<K, V>>>,
-    /// How many entries one generation of one shard holds.
+    /// The capacity of one generation of one shard.
     generation: usize,
 }
 
@@ -22,7 +24,8 @@ struct Generations<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
-    /// A cache of at most `entries` entries, rounded up to a multiple of twice the number of shards.
+    /// A cache of at most `entries` entries, rounded up to a multiple of twice the number of
+    /// shards.
     pub(crate) fn new(entries: usize) -> Cache<K, V> {
         let empty = || Mutex::new(Generations { young: HashMap::new(), old: HashMap::new() });
         Cache {
@@ -36,7 +39,8 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 
     pub(crate) fn get(&self, shard: u8, key: &K) -> Option<V> {
-        // A panic elsewhere leaves the maps whole: every change is one insertion or one swap.
+        // A panic elsewhere leaves the maps consistent, because every change is a single insertion
+        // or swap.
         let mut entries = self.shard(shard)?.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = entries.young.get(key) {
             return Some(value.clone());

@@ -1,10 +1,10 @@
-//! An identity with a key by which its decisions are cached.
+//! An identity together with the key under which its decisions are cached.
 
 use crate::identity::{Identity, IdentityProof};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// A hash over every part of an identity that a policy can read. Equal keys mean equal decisions.
+/// A hash over every part of an identity that policies can read. Equal keys imply equal decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IdentityKey([u8; 32]);
 
@@ -45,7 +45,8 @@ pub(crate) fn proof_word(proof: IdentityProof) -> &'static str {
     }
 }
 
-/// A verified identity together with its key. Make it once for each token, because the key is a hash.
+/// A verified identity with its key. Create it once per token, because computing the key takes a
+/// hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     identity: Arc<Identity>,
@@ -69,7 +70,8 @@ impl Caller {
         self.key
     }
 
-    /// A hash over issuer and subject: the principal, whatever its attributes are at the moment.
+    /// A hash over issuer and subject, which identifies the principal regardless of its current
+    /// attributes.
     pub fn principal(&self) -> [u8; 32] {
         self.principal
     }

@@ -1,19 +1,20 @@
-//! How far a server is trusted, and how much harm one of its tools can do. The operator says both; a server says neither.
+//! How far a server is trusted, and how much harm one of its tools can do. The operator sets both;
+//! the server sets neither.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A word that names no class.
+/// A word that is not the name of a class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not one of {1}")]
 pub struct BadClass(String, &'static str);
 
-/// How much harm a call can do. The order is that of the harm.
+/// How much harm a call can do, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Risk {
     Low,
     Medium,
-    /// What nobody has classified counts as this.
+    /// The default for anything unclassified.
     #[default]
     High,
     Critical,
@@ -29,7 +30,7 @@ impl Risk {
         }
     }
 
-    /// The rank that policies compare, from 0 for low to 3 for critical.
+    /// The rank that policies compare, from 0 (low) to 3 (critical).
     pub fn rank(self) -> u8 {
         match self {
             Risk::Low => 0,

@@ -15,28 +15,29 @@ use cedar_policy::{
 };
 use std::sync::Arc;
 
-/// What is known of a class of targets for one caller, whatever the arguments are.
+/// What is known about a class of targets for one caller, independent of the arguments.
 #[derive(Debug, Clone)]
 pub(crate) enum ClassOutcome {
     Decided(AccessDecision),
-    /// The arguments decide. `could_permit`: whether some arguments may lead to a permit.
+    /// The arguments decide. `could_permit` says whether any arguments may lead to a permit.
     Depends {
         could_permit: bool,
     },
 }
 
-/// Where a request leads.
+/// The target of a request.
 pub(crate) enum Located<'a> {
     Nothing,
     Class(&'a Place, ClassNumber),
-    /// A resource that is not listed while policies tell such resources apart.
+    /// An unlisted resource, when policies distinguish such resources by URI.
     Single(Box<Target>),
 }
 
 impl Policies {
-    /// Decides whether the caller may do what it asks for. What does not exist is denied as what nothing permits.
+    /// Decides whether the caller may make the request. A target that does not exist is denied just
+    /// like one that no policy permits.
     ///
-    /// The arguments of a call are read only if a policy that could match reads them.
+    /// The arguments of a call are parsed only if a policy that could match reads them.
     pub fn decide(&self, caller: &Caller, request: &AccessRequest<'_>) -> AccessDecision {
         if let Some(reason) = self.refused_outright(caller.identity(), request) {
             return AccessDecision::Deny { reason };
@@ -56,7 +57,8 @@ impl Policies {
         }
     }
 
-    /// The rules that no policy can change: the caller's org, and that only people approve.
+    /// Applies the rules that policies cannot override: the caller's org, and that only people may
+    /// approve.
     pub(crate) fn refused_outright(
         &self,
         identity: &Identity,
@@ -78,7 +80,7 @@ impl Policies {
                 let manages = match on {
                     AdminTarget::Gateway => identity.org.is_none(),
                     AdminTarget::Server(id) => match server(id) {
-                        // Administrators without an org are the gateway's own.
+                        // Administrators without an org belong to the gateway itself.
                         Some(server) => {
                             identity.org.is_none()
                                 || (!server.orgs.is_empty() && serves_org(server, identity))
@@ -124,7 +126,7 @@ impl Policies {
         }
     }
 
-    /// What is known of a class for this caller, from the cache where it is there.
+    /// What is known about a class for this caller, from the cache if possible.
     pub(crate) fn outcome(
         &self,
         caller: &Caller,
@@ -158,13 +160,15 @@ impl Policies {
         }
     }
 
-    /// Everything that the outline settles is settled for all arguments. A forbid wins over an error, an error over a permit.
+    /// Whatever the outline settles holds for all arguments. A forbid takes precedence over an
+    /// error, and an error over a permit.
     fn outcome_of(&self, outline: &Outline) -> ClassOutcome {
         if !outline.matching_forbids.is_empty() {
             return ClassOutcome::Decided(self.forbidden(outline.matching_forbids.iter()));
         }
         if !outline.failing.is_empty() {
-            // No arguments can permit this, but a forbid that reads them is still named first.
+            // No arguments can lead to a permit, but a forbid that reads them must still be
+            // evaluated so that it is reported.
             if outline.open_forbids {
                 return ClassOutcome::Depends { could_permit: false };
             }
@@ -224,7 +228,7 @@ impl Policies {
         self.permitted(diagnostics.reason())
     }
 
-    /// The principal's id, with the entities that a decision on the target sees.
+    /// The principal's id, and the entities that a decision about the target uses.
     pub(crate) fn entities(
         &self,
         caller: &Caller,
@@ -255,7 +259,7 @@ impl Policies {
         AccessDecision::error(self.texts.first(ids).map(|source| Arc::clone(&source.id)))
     }
 
-    /// A permit by these policies: any of them that requires approval makes the call wait for one.
+    /// Combines matching permits: if any of them requires approval, the call waits for one.
     fn permitted<'a>(&self, ids: impl Iterator<Item = &'a PolicyId>) -> AccessDecision {
         let mut matching: Vec<_> = ids.filter_map(|id| self.texts.placed(id)).collect();
         matching.sort_by_key(|(position, _)| *position);
@@ -274,7 +278,7 @@ impl Policies {
     }
 }
 
-/// The context that a request gives its policies.
+/// The Cedar context of a request.
 pub(crate) fn call_context(
     target: &Target,
     request: &AccessRequest<'_>,

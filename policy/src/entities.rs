@@ -1,4 +1,5 @@
-//! Cedar entities for principals, servers and what servers offer.
+//! Cedar entities for principals and servers, and for the tools, prompts and resources that servers
+//! offer.
 
 use crate::caller::proof_word;
 use crate::class::Risk;
@@ -12,7 +13,8 @@ use crate::vocabulary::{
 use cedar_policy::{Entities, Entity, EntityTypeName, EntityUid, RestrictedExpression};
 use std::collections::{HashMap, HashSet};
 
-/// An entity could not be built. Only attribute values that Cedar cannot evaluate cause this, and ours are literals.
+/// An entity could not be built. This happens only for attribute values that Cedar cannot evaluate,
+/// and ours are literals.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot build the entity `{id}`")]
 pub(crate) struct EntityError {
@@ -21,7 +23,7 @@ pub(crate) struct EntityError {
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// Builds entities, with what the entities file adds to each.
+/// Builds entities, including what the entities file adds to each.
 #[derive(Debug)]
 pub(crate) struct EntityMaker {
     pub kinds: Kinds,
@@ -136,7 +138,7 @@ impl EntityMaker {
         self.make(uid(kind, &id), attributes, HashSet::from([parent]), extra)
     }
 
-    /// Whether the entities file gives attributes to single prompts or resources.
+    /// Whether the entities file gives attributes to individual prompts or resources.
     pub(crate) fn describes_parts(&self) -> bool {
         [PROMPT, RESOURCE].iter().any(|of| self.extra.of_type(of).next().is_some())
     }
@@ -145,7 +147,7 @@ impl EntityMaker {
         Entity::new_no_attrs(uid(&self.kinds.gateway, GATEWAY_ID), HashSet::new())
     }
 
-    /// An action and, for a tool's, the group that it is in.
+    /// An action and, for a tool's action, the group that contains it.
     pub(crate) fn action(&self, id: &str, is_tool: bool) -> Vec<Entity> {
         let action = uid(&self.kinds.action, id);
         if !is_tool {
@@ -158,7 +160,8 @@ impl EntityMaker {
         ]
     }
 
-    /// The entities that every decision sees: servers, groups and orgs, and each part of a server that a policy names.
+    /// The entities that every decision uses: servers, groups and orgs, and each part of a server
+    /// that a policy names.
     pub(crate) fn base(
         &self,
         inventory: &Inventory,

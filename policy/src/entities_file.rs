@@ -1,6 +1,7 @@
-//! The entities file: groups within groups, members of groups, and attributes of the operator's own.
+//! The entities file: nested groups, members of groups, and the operator's own attributes.
 //!
-//! It adds to the entities that the gateway makes and can never redefine their attributes or ids.
+//! It adds to the entities that the gateway creates, and can never redefine their attributes or
+//! ids.
 
 use crate::problem::{PolicyProblem, Severity};
 use crate::vocabulary::{ExtraAttributes, GROUP, ORG, PRINCIPAL, PROMPT, RESOURCE, SERVER, TOOL};
@@ -10,15 +11,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the file says of one entity.
+/// What the file says about one entity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExtraEntity {
     pub attributes: BTreeMap<String, ExtraValue>,
-    /// Ids of groups.
+    /// The ids of groups.
     pub parents: Vec<String>,
 }
 
-/// An attribute's value. Entities are not among them, so that no attribute can name a tool.
+/// An attribute's value. It cannot be an entity, so no attribute can name a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ExtraValue {
     Text(String),
@@ -72,7 +73,8 @@ impl ExtraEntities {
     }
 }
 
-/// The types that the file may describe, with the attributes that the gateway sets and whether the file may give parents.
+/// The types that the file may describe, the attributes reserved for the gateway, and whether the
+/// file may set parents.
 const DESCRIBED: [(&str, &[&str], bool); 7] = [
     (
         PRINCIPAL,
@@ -132,7 +134,7 @@ pub(crate) fn parse_entities(text: &str) -> (ExtraEntities, Vec<PolicyProblem>) 
             sentence,
         });
     };
-    // The strict reader first: it refuses members that appear twice.
+    // The strict parser runs first, because it refuses repeated members.
     if let Err(error) = contract::json::Document::parse(text) {
         complain(error.to_string());
         return (extra, problems);
@@ -149,7 +151,7 @@ pub(crate) fn parse_entities(text: &str) -> (ExtraEntities, Vec<PolicyProblem>) 
     }
     if let Some(cycle) = cycle_of_groups(&extra) {
         complain(format!("the group `{cycle}` is, by way of others, a member of itself"));
-        // Without its memberships the rest can still be checked, so that every mistake is reported.
+        // Drop the memberships and continue checking the rest, so that every mistake is reported.
         extra.entities.values_mut().for_each(|entity| entity.parents.clear());
     }
     (extra, problems)
@@ -211,7 +213,7 @@ fn read_value(value: &Value) -> Option<ExtraValue> {
     }
 }
 
-/// A group that is its own ancestor.
+/// Finds a group that is its own ancestor.
 fn cycle_of_groups(extra: &ExtraEntities) -> Option<String> {
     extra.of_type(GROUP).find_map(|(start, _)| {
         let mut seen = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Says in plain words why a request is permitted or denied, policy by policy.
+//! Explains why a request is permitted or denied, policy by policy.
 
 use crate::caller::Caller;
 use crate::decide::{Located, call_context, class};
@@ -13,17 +13,17 @@ use cedar_policy::{
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a request was decided as it was.
+/// Why a request was decided the way it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     pub decision: AccessDecision,
-    /// Rules of the gateway and facts about the request that no policy expresses.
+    /// Rules of the gateway, and facts about the request, that are not part of any policy.
     pub notes: Vec<String>,
     /// Every policy, in the order of files and lines.
     pub policies: Vec<PolicyOutcome>,
 }
 
-/// What one policy contributed.
+/// The effect of one policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyOutcome {
     pub policy_id: Arc<str>,
@@ -33,7 +33,7 @@ pub struct PolicyOutcome {
     pub matched: PolicyMatch,
 }
 
-/// Whether a policy matched, and if not, which part of it did not.
+/// Whether a policy matched, and if not, which part of it failed to match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyMatch {
     Matched,
@@ -98,7 +98,7 @@ impl fmt::Display for Explanation {
 }
 
 impl Policies {
-    /// Decides as [`Policies::decide`] does, and says for every policy why it matched or did not.
+    /// Decides like [`Policies::decide`], and reports for every policy why it matched or did not.
     pub fn explain(&self, caller: &Caller, request: &AccessRequest<'_>) -> Explanation {
         let decision = self.decide(caller, request);
         let mut notes = Vec::new();
@@ -127,7 +127,7 @@ impl Policies {
         Explanation { decision, notes, policies }
     }
 
-    /// The target itself rather than one that stands for its class.
+    /// The exact target, rather than the representative of its class.
     fn exact_target(&self, request: &AccessRequest<'_>) -> Option<Target> {
         let mut targets = TargetMaker::new(&self.texts, &self.maker);
         match *request {
@@ -153,7 +153,7 @@ impl Policies {
     }
 }
 
-/// A request with everything that a policy's parts are compared with.
+/// A request, with everything that the parts of a policy are compared with.
 struct Asked<'a> {
     principal: EntityUid,
     target: &'a Target,
@@ -210,7 +210,7 @@ impl Asked<'_> {
         self.condition(source, context)
     }
 
-    /// The scope matches, so that what is left are the conditions.
+    /// Called when the scope matches, so that only the conditions remain.
     fn condition(&self, source: &PolicySource, context: Option<&Context>) -> PolicyMatch {
         let failed = |error: String| PolicyMatch::Failed { error };
         let context = match context {

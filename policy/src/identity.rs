@@ -1,6 +1,6 @@
 //! A caller whose identity was verified.
 
-/// What kind of caller it is.
+/// The kind of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ActorType {
     User,
@@ -18,19 +18,20 @@ impl ActorType {
     }
 }
 
-/// How an identity was proved.
+/// How an identity was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdentityProof {
-    /// A token that an issuer signed.
+    /// A token signed by an issuer.
     Token,
-    /// A static key of the gateway's own.
+    /// A static key configured in the gateway.
     Key,
     /// A client certificate.
     Certificate,
 }
 
-/// A caller as its proof describes it. Two callers are the same principal if issuer and subject are equal; attributes may
-/// differ from token to token, and every decision is made on those of the request's own.
+/// A caller as described by its credential. Two callers are the same principal if issuer and
+/// subject are equal. Attributes may differ between tokens, and every decision uses those of the
+/// current request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub issuer: String,
@@ -41,7 +42,7 @@ pub struct Identity {
     /// In ascending order, without repetitions.
     pub groups: Vec<String>,
     pub clearance: Option<String>,
-    /// Whether the caller proved more than one factor.
+    /// Whether the caller used multi-factor authentication.
     pub mfa: bool,
     pub proof: IdentityProof,
 }

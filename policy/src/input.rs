@@ -1,4 +1,4 @@
-//! Turns the JSON arguments of one call into the typed `context.input` that policies read.
+//! Converts the JSON arguments of a call into the typed `context.input` that policies read.
 
 use crate::typing::{InputMember, InputShape, InputType};
 use cedar_policy::{Context, RestrictedExpression};
@@ -7,7 +7,8 @@ use contract::json::{Document, Node, ReadError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why arguments do not fit the accepted type. Every one of these denies a call whose policies read the input.
+/// Why arguments do not fit the accepted type. Each of these denies the call if a policy reads the
+/// input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     #[error("the arguments cannot be read: {0}")]
@@ -22,7 +23,7 @@ pub enum InputError {
     NumberRange { path: String },
 }
 
-/// The context for a call. `None` counts as `{}`. Members without a type are left out.
+/// The context for a call. `None` counts as `{}`. Members without a type are omitted.
 pub(crate) fn context_of(shape: &InputShape, input: Option<&[u8]>) -> Result<Context, InputError> {
     let document = Document::parse_bytes(input.unwrap_or(b"{}"))?;
     let root = document.root();
@@ -33,7 +34,7 @@ pub(crate) fn context_of(shape: &InputShape, input: Option<&[u8]>) -> Result<Con
     context_with(record)
 }
 
-/// The context of an empty input, for policies that do not read it.
+/// The context for policies that do not read the input.
 pub(crate) fn empty_context() -> Context {
     Context::empty()
 }
@@ -107,7 +108,8 @@ fn expression(
     }
 }
 
-/// The number as Cedar spells a decimal, if it fits: at most four digits after the point and an `i64` of ten-thousandths.
+/// The number in Cedar's decimal notation, if it fits: at most four digits after the point, and an
+/// `i64` of ten-thousandths.
 fn decimal_text(spelling: &str) -> Option<String> {
     let (mantissa, exponent) = spelling.split_once(['e', 'E']).unwrap_or((spelling, "0"));
     let exponent = exponent.parse::<i64>().ok()?.checked_add(4)?;

@@ -1,6 +1,8 @@
-//! What there is to call: servers with their tools, prompts and resources, as the operator configured and accepted them.
+//! Everything that can be called: servers with their tools, prompts and resources, as configured
+//! and accepted by the operator.
 //!
-//! Everything is shared by `Arc`, so that a new inventory after a change in one server costs that one server.
+//! Everything is shared through `Arc`, so that a new inventory after a change of one server only
+//! copies that server.
 
 use crate::class::{Risk, Trust};
 use crate::typing::{InputShape, type_of_schema};
@@ -8,7 +10,7 @@ use contract::json::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The behaviour that a tool's accepted annotations promise, with MCP's defaults filled in.
+/// The behavior that a tool's accepted annotations promise, with MCP's defaults applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ToolHints {
     pub read_only: bool,
@@ -18,14 +20,15 @@ pub struct ToolHints {
 }
 
 impl Default for ToolHints {
-    /// What MCP assumes of a tool without annotations.
+    /// MCP's defaults for a tool without annotations.
     fn default() -> ToolHints {
         ToolHints { read_only: false, destructive: true, idempotent: false, open_world: true }
     }
 }
 
 impl ToolHints {
-    /// What annotations amount to. A tool that only reads destroys nothing and can be repeated, unless it says otherwise.
+    /// The effective hints of annotations. Unless it says otherwise, a read-only tool is
+    /// non-destructive and idempotent.
     pub fn of(
         read_only: Option<bool>,
         destructive: Option<bool>,
@@ -42,7 +45,8 @@ impl ToolHints {
         }
     }
 
-    /// What the `annotations` of a tool's definition amount to. A hint that is no boolean counts as absent.
+    /// The effective hints of the `annotations` of a tool's definition. A hint that is not a
+    /// boolean counts as absent.
     pub fn of_annotations(annotations: Option<Node<'_>>) -> ToolHints {
         let hint = |name| annotations.and_then(|all| all.get(name)).and_then(Node::as_bool);
         ToolHints::of(
@@ -64,12 +68,13 @@ pub struct ToolInventory {
 }
 
 impl ToolInventory {
-    /// A tool with its accepted input schema as JSON. Whatever in the schema policies cannot read is left out.
+    /// A tool with its accepted input schema as JSON. Parts of the schema that policies cannot read
+    /// are omitted.
     pub fn new(name: &str, risk: Risk, hints: ToolHints, input_schema: &[u8]) -> ToolInventory {
         ToolInventory { name: name.into(), risk, hints, input: type_of_schema(input_schema) }
     }
 
-    /// A tool as its accepted entry of `tools/list` defines it.
+    /// A tool from its accepted entry in `tools/list`.
     pub fn from_definition(name: &str, risk: Risk, definition: Node<'_>) -> ToolInventory {
         let hints = ToolHints::of_annotations(definition.get("annotations"));
         let schema = definition.get("inputSchema").map_or("{}", Node::raw);
@@ -84,7 +89,7 @@ impl ToolInventory {
         self.hints
     }
 
-    /// The type that policies see as `context.input`.
+    /// The type of `context.input` for policies.
     pub fn input(&self) -> &InputShape {
         &self.input
     }
@@ -97,7 +102,7 @@ pub struct ServerInventory {
     pub(crate) trust: Trust,
     pub(crate) risk: Risk,
     pub(crate) incident: bool,
-    /// Empty: the server serves every org.
+    /// If empty, the server serves every org.
     pub(crate) orgs: Vec<Arc<str>>,
     pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolInventory>>,
     pub(crate) prompts: BTreeSet<Arc<str>>,
@@ -141,7 +146,7 @@ impl ServerInventory {
     }
 }
 
-/// Builds one server. A tool, prompt or resource that is added twice replaces the first.
+/// Builds a server. Adding a tool, prompt or resource a second time replaces the first one.
 #[derive(Debug)]
 pub struct ServerBuilder(ServerInventory);
 
@@ -197,7 +202,7 @@ impl ServerBuilder {
     }
 }
 
-/// All servers. Cloning it copies one pointer for each server.
+/// All servers. A clone copies one pointer per server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {
     servers: BTreeMap<Arc<str>, Arc<ServerInventory>>,
@@ -209,7 +214,7 @@ impl Inventory {
         Inventory { servers }
     }
 
-    /// This inventory with one server added or replaced.
+    /// A copy of this inventory with one server added or replaced.
     #[must_use]
     pub fn with_server(&self, server: Arc<ServerInventory>) -> Inventory {
         let mut changed = self.clone();

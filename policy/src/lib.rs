@@ -1,6 +1,7 @@
-//! Who may call what: verified identities, the inventory's risk and trust classes, and Cedar policies over them.
+//! Who may call what: verified identities, the inventory's risk and trust classes, and Cedar
+//! policies over them.
 //!
-//! Pure: it reads no file and no clock. Everything it decides on is an argument.
+//! Pure: it reads no files and no clock, and decides only on its arguments.
 #![forbid(unsafe_code)]
 
 pub mod anomaly;

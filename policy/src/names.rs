@@ -1,11 +1,13 @@
-//! Entity ids of the things that policies name. INVARIANT: two different things never get one id.
+//! Entity ids of the things that policies name. INVARIANT: two different things never have the same
+//! id.
 
 use std::borrow::Cow;
 
-/// The id of a tool, prompt or resource of a server: `server__name`, split at the first `__`.
+/// The id of a server's tool, prompt or resource: `server__name`, split at the first `__`.
 ///
-/// Server ids in a configuration have no `__` and do not end in `_`, so for them this is plain joining. Any other server id
-/// has the offending `_` escaped, which keeps the split unambiguous. The name is everything after the split, unescaped.
+/// Configured server ids never contain `__` or end in `_`, so they are simply joined. In any other
+/// server id the offending `_` is escaped, which keeps the split unambiguous. The name is
+/// everything after the split, unescaped.
 pub fn qualified(server: &str, name: &str) -> String {
     format!("{}__{name}", escape_server(server))
 }
@@ -26,8 +28,8 @@ fn escape_server(server: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The id of a principal: `issuer|subject`, split at the first `|`. A `|` or `%` in the issuer is percent-encoded; the
-/// subject stays as it is.
+/// The id of a principal: `issuer|subject`, split at the first `|`. A `|` or `%` in the issuer is
+/// percent-encoded; the subject is unchanged.
 pub fn principal(issuer: &str, subject: &str) -> String {
     if issuer.contains(['%', '|']) {
         let issuer = issuer.replace('%', "%25").replace('|', "%7C");

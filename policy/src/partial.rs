@@ -1,35 +1,36 @@
-//! The one place that uses Cedar's partial evaluation (`tpe`), which is experimental.
+//! The only place that uses Cedar's partial evaluation (`tpe`), which is experimental.
 
 use cedar_policy::{
     Entities, EntityUid, PartialEntities, PartialEntityUid, PartialRequest, PolicyId, PolicySet,
     Schema,
 };
 
-/// What is known of a call before its arguments are.
+/// What is known about a call before its arguments are known.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub matching_permits: Vec<PolicyId>,
     pub matching_forbids: Vec<PolicyId>,
     pub failing: Vec<PolicyId>,
-    /// Whether some permit, and some forbid, depends on the arguments.
+    /// Whether a permit, or a forbid, depends on the arguments.
     pub open_permits: bool,
     pub open_forbids: bool,
 }
 
-/// Policies could not be evaluated for this tool, for example because one does not fit its accepted arguments.
+/// The policies could not be evaluated for this tool, for example because one does not fit its
+/// accepted arguments.
 #[derive(Debug, thiserror::Error)]
 #[error("the policies cannot be evaluated for this tool: {0}")]
 pub(crate) struct OutlineError(String);
 
 impl Outline {
-    /// Whether some arguments, and some resource where that is unknown, may lead to a permit.
+    /// Whether some arguments (and some resource, if it is unknown) may lead to a permit.
     pub(crate) fn could_permit(&self) -> bool {
         let is_denied = !self.matching_forbids.is_empty() || !self.failing.is_empty();
         !is_denied && (self.open_permits || !self.matching_permits.is_empty())
     }
 }
 
-/// Evaluates with the whole context unknown. Every policy has to fit the schema of the action.
+/// Evaluates the policies with an unknown context. Every policy must fit the schema of the action.
 pub(crate) fn outline(
     policies: &PolicySet,
     (principal, action, resource): (EntityUid, EntityUid, PartialEntityUid),

@@ -1,4 +1,5 @@
-//! One server, or the gateway itself, prepared for decisions: its targets, put together in classes that are decided alike.
+//! One server, or the gateway itself, prepared for decisions: its targets, grouped into classes
+//! that are decided alike.
 
 use crate::class::Risk;
 use crate::entities::{EntityError, EntityMaker};
@@ -15,12 +16,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Targets that every decision treats alike, represented by one of them.
+/// A class of targets that every decision treats alike, represented by one of them.
 pub(crate) type ClassNumber = u32;
 
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Tells this place from every other one, and from this one before a change. Part of every cache key.
+    /// Distinguishes this place from all others, and from itself before a change. Part of every
+    /// cache key.
     pub epoch: u64,
     pub schema: Schema,
     pub server: Option<Arc<ServerInventory>>,
@@ -28,7 +30,7 @@ pub(crate) struct Place {
     pub tools: HashMap<Arc<str>, ClassNumber>,
     pub prompts: HashMap<Arc<str>, ClassNumber>,
     pub resources: HashMap<Arc<str>, ClassNumber>,
-    /// The class of resources that are not listed, unless policies tell them apart.
+    /// The class of unlisted resources, unless policies distinguish them.
     pub unlisted: Option<ClassNumber>,
     pub server_use: Option<ClassNumber>,
     pub admin: HashMap<AdminAction, ClassNumber>,
@@ -36,7 +38,7 @@ pub(crate) struct Place {
 
 static NEXT_EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// The attributes of a tool by which policies can tell it from others.
+/// The attributes of a tool by which policies can distinguish it.
 #[derive(PartialEq, Eq, Hash)]
 struct ToolClass {
     risk: Risk,
@@ -46,7 +48,7 @@ struct ToolClass {
     extra: Option<String>,
 }
 
-/// Builds a place, one class after the other.
+/// Builds a place, one class after another.
 pub(crate) struct PlaceBuilder<'a> {
     targets: TargetMaker<'a>,
     place: Place,
@@ -155,7 +157,7 @@ impl<'a> PlaceBuilder<'a> {
             && !self.targets.texts.names_resources
             && !self.targets.maker.describes_parts()
         {
-            // Policies do not see the URI, so any text stands for it.
+            // Policies do not see the URI, so any text will do.
             let target = self.targets.resource_target(server, "", false)?;
             self.place.unlisted = Some(self.add(target));
         }

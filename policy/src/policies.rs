@@ -1,4 +1,4 @@
-//! Compiles policy files against an inventory, with every mistake reported at once.
+//! Compiles policy files against an inventory, reporting all mistakes together.
 
 use crate::cache::Cache;
 use crate::caller::IdentityKey;
@@ -17,12 +17,12 @@ use cedar_policy::{Entities, PolicySet, Schema, ValidationMode, ValidationWarnin
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many decisions are cached. An entry takes about 200 bytes.
+/// The number of cached decisions. An entry takes about 200 bytes.
 const CACHED_DECISIONS: usize = 65_536;
-/// How many visible sets are cached, one for each identity and server.
+/// The number of cached visible sets, one per identity and server.
 const CACHED_VISIBLE_SETS: usize = 8_192;
 
-/// Policies that fit their inventory, ready to decide.
+/// Policies that fit their inventory and are ready to decide.
 #[derive(Debug)]
 pub struct Policies {
     pub(crate) texts: Arc<PolicyTexts>,
@@ -35,7 +35,8 @@ pub struct Policies {
     warnings: Vec<PolicyProblem>,
 }
 
-/// What was decided before. Keys hold the epoch of a place, so that policies made from one another can share it.
+/// Earlier decisions. Keys include the epoch of a place, so that policies derived from each other
+/// can share the caches.
 #[derive(Debug)]
 pub(crate) struct Caches {
     pub decisions: Cache<(IdentityKey, u64, ClassNumber), ClassOutcome>,
@@ -55,10 +56,10 @@ impl Caches {
 }
 
 impl Policies {
-    /// Parses and checks policy files, given as names and texts, against everything that there is to call.
+    /// Parses policy files, given as names and texts, and checks them against the whole inventory.
     ///
     /// # Errors
-    /// Every mistake in the policies and in the entities file.
+    /// Returns every mistake in the policies and in the entities file.
     pub fn compile<N: AsRef<str>, T: AsRef<str>>(
         files: &[(N, T)],
         entities_json: Option<&str>,
@@ -85,9 +86,11 @@ impl Policies {
         Ok(Policies { warnings: problems, ..policies })
     }
 
-    /// The same policies over a changed inventory. Servers that did not change keep what was prepared and cached for them.
+    /// The same policies over a changed inventory. Unchanged servers keep everything that was
+    /// prepared and cached for them.
     ///
-    /// A policy that no longer fits a changed tool is reported, and denies every call to that tool.
+    /// A policy that no longer fits a changed tool is reported, and every call to that tool is
+    /// denied.
     pub fn refresh(&self, inventory: &Inventory) -> (Policies, Vec<PolicyProblem>) {
         match self.rebuilt(inventory) {
             Ok(both) => both,
@@ -95,12 +98,12 @@ impl Policies {
         }
     }
 
-    /// What is worth knowing but does not keep the policies from being used.
+    /// Problems that do not prevent the policies from being used.
     pub fn warnings(&self) -> &[PolicyProblem] {
         &self.warnings
     }
 
-    /// Every policy as its id, file and line, in the order of the files.
+    /// The id, file and line of every policy, in file order.
     pub fn ids(&self) -> impl Iterator<Item = (&str, &str, usize)> {
         self.texts.policies.iter().map(|source| (&*source.id, &*source.file, source.line))
     }
@@ -138,7 +141,8 @@ impl Policies {
     fn rebuilt(&self, inventory: &Inventory) -> Result<(Policies, Vec<PolicyProblem>), BuildError> {
         let mut problems = Vec::new();
         let base = self.maker.base(inventory, &self.texts.named)?;
-        // Every decision sees the base, an incident flag of another server for example.
+        // Every decision uses the base entities, which contain for example the incident flags of
+        // other servers.
         let same_base = base.deep_eq(&self.base);
         let gateway = if same_base {
             Arc::clone(&self.gateway)
@@ -170,7 +174,7 @@ impl Policies {
         Ok((policies, problems))
     }
 
-    /// Policies over an inventory without servers: everything is denied.
+    /// Policies over an inventory without servers, which deny everything.
     fn denying(&self) -> Policies {
         Policies {
             texts: Arc::clone(&self.texts),
@@ -204,7 +208,7 @@ impl Policies {
     }
 }
 
-/// A failure in preparing what the policies do not control.
+/// A failure to prepare something that the policies do not control.
 #[derive(Debug, thiserror::Error)]
 enum BuildError {
     #[error("{0}")]
@@ -234,7 +238,8 @@ fn vocabulary<'a>(
     Vocabulary { extra: &maker.extra.attributes, named: &texts.named_actions, named_apply, server }
 }
 
-/// Checks the policies that do not read arguments. They mean the same for every tool, so once is enough.
+/// Checks the policies that do not read arguments. They mean the same for every tool, so one check
+/// is enough.
 fn check_general(texts: &PolicyTexts, files: &ParsedSources, schema: Schema) -> Vec<PolicyProblem> {
     let general = texts.policies.iter().filter(|source| !source.reads_context());
     check(general, texts, files, schema, &Inventory::default(), true)

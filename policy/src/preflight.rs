@@ -1,6 +1,6 @@
-//! Rules for the arguments of a call beyond their schema, and for how often calls are made.
+//! Rules for call arguments beyond their schema, and for the rate of calls.
 //!
-//! Pure: values and moments come in as arguments. An error names a place and a rule, never a value.
+//! Pure: values and times are passed in. An error names a place and a rule, never a value.
 
 mod path;
 mod places;

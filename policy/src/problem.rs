@@ -1,4 +1,4 @@
-//! What is wrong with policies, in sentences for the person who wrote them.
+//! Describes problems with policies in sentences for the person who wrote them.
 
 use crate::inventory::Inventory;
 use crate::names::qualified;
@@ -7,7 +7,7 @@ use miette::Diagnostic;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether a problem keeps the policies from being used.
+/// Whether a problem prevents the policies from being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Error,
@@ -19,7 +19,7 @@ pub enum Severity {
 pub struct PolicyProblem {
     pub severity: Severity,
     pub file: Arc<str>,
-    /// Counted from 1; 0 where the problem is with the whole file.
+    /// Counted from 1; 0 if the problem concerns the whole file.
     pub line: usize,
     pub policy_id: Option<Arc<str>>,
     pub sentence: String,
@@ -42,12 +42,12 @@ impl fmt::Display for PolicyProblem {
     }
 }
 
-/// Where a diagnostic of Cedar points to in its file, in bytes.
+/// The byte offset in the file that a Cedar diagnostic points to.
 pub(crate) fn offset_of(diagnostic: &dyn Diagnostic) -> Option<usize> {
     diagnostic.labels().and_then(|mut labels| labels.next()).map(|label| label.offset())
 }
 
-/// A diagnostic's message with its help, as one sentence.
+/// A diagnostic's message and help text as one sentence.
 pub(crate) fn text_of(diagnostic: &dyn Diagnostic) -> String {
     match diagnostic.help() {
         Some(help) => format!("{diagnostic}; {help}"),
@@ -55,7 +55,7 @@ pub(crate) fn text_of(diagnostic: &dyn Diagnostic) -> String {
     }
 }
 
-/// A validation error in words that name tools and arguments rather than Cedar's types.
+/// Describes a validation error in terms of tools and arguments rather than Cedar's types.
 pub(crate) fn validation_sentence(error: &ValidationError, inventory: &Inventory) -> String {
     let prefix = format!("for policy `{}`, ", error.policy_id());
     let text = text_of(error);
@@ -95,7 +95,7 @@ fn attribute_sentence(text: &str) -> String {
     text.to_owned()
 }
 
-/// Why an input member cannot be read, if the message is about one.
+/// Explains why an input member cannot be read, if the message is about one.
 fn untyped_sentence(text: &str, inventory: &Inventory) -> Option<String> {
     let (path, tool) = input_access(text)?;
     let within = path.strip_prefix("input.")?;
@@ -118,7 +118,8 @@ fn untyped_sentence(text: &str, inventory: &Inventory) -> Option<String> {
     })
 }
 
-/// The path and the tool in a message about an access to the context. Messages only: nothing is decided on this text.
+/// The path and the tool in a message about access to the context. Only for messages: nothing is
+/// decided on this text.
 fn input_access(text: &str) -> Option<(String, String)> {
     let (before, after) = text.split_once(" in context for ")?;
     let path = before.split('`').nth(1)?.to_owned();

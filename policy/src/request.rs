@@ -1,4 +1,4 @@
-//! What is asked of the policies, and what they answer.
+//! Requests to the policies, and their decisions.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub enum AccessRequest<'a> {
         server: &'a str,
         uri: &'a str,
     },
-    /// Any other method of a server.
+    /// Use any other method of a server.
     Use {
         server: &'a str,
     },
@@ -31,7 +31,7 @@ pub enum AccessRequest<'a> {
     },
 }
 
-/// What administrators do.
+/// The actions of administrators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AdminAction {
     /// Read receipts, findings and statistics.
@@ -57,7 +57,8 @@ impl AdminAction {
         }
     }
 
-    /// Whether only a person may do it, whatever policies say: an agent must not approve its own calls or drift.
+    /// Whether only a person may do this, whatever the policies say: an agent must not approve its
+    /// own calls or drift.
     pub fn needs_a_user(self) -> bool {
         match self {
             AdminAction::Approve | AdminAction::Grant => true,
@@ -66,21 +67,21 @@ impl AdminAction {
     }
 }
 
-/// What an administrator acts on.
+/// The target of an administrator's action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminTarget<'a> {
     Gateway,
     Server(&'a str),
 }
 
-/// The answer to an [`AccessRequest`].
+/// The decision on an [`AccessRequest`].
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessDecision {
     Permit {
         /// The first matching permit, or the first that requires approval if one does.
         policy_id: Arc<str>,
-        /// A member of any of these groups has to approve. Empty: no approval is needed.
+        /// A member of any of these groups must approve. If empty, no approval is needed.
         approval_groups: Arc<[Arc<str>]>,
     },
     Deny {
@@ -101,7 +102,7 @@ impl AccessDecision {
         matches!(self, AccessDecision::Permit { .. })
     }
 
-    /// The policy that decided, where one did.
+    /// The deciding policy, if any.
     pub fn policy_id(&self) -> Option<&str> {
         match self {
             AccessDecision::Permit { policy_id, .. } => Some(policy_id),
@@ -110,26 +111,28 @@ impl AccessDecision {
     }
 }
 
-/// Why something is denied.
+/// Why a request is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DenyReason {
-    /// No permit matches, or what is asked for does not exist.
+    /// No permit matches, or the target does not exist.
     NoPolicyMatch,
-    /// The server belongs to other orgs than the caller. To the caller this looks like [`DenyReason::NoPolicyMatch`].
+    /// The server belongs to other orgs than the caller's. The caller sees the same as for
+    /// [`DenyReason::NoPolicyMatch`].
     OtherOrg,
     /// Only a person may do this.
     NotAUser,
     Forbidden {
         policy_id: Arc<str>,
     },
-    /// A policy could not be evaluated. Cedar would skip it, and a skipped forbid would permit.
+    /// A policy could not be evaluated. Cedar would skip it, and skipping a forbid would permit the
+    /// call.
     PolicyError {
         policy_id: Option<Arc<str>>,
     },
 }
 
 impl DenyReason {
-    /// The stable reason code of receipts.
+    /// The stable reason code used in receipts.
     pub fn code(&self) -> &'static str {
         match self {
             DenyReason::NoPolicyMatch | DenyReason::OtherOrg => "no_policy_match",

@@ -1,4 +1,4 @@
-//! Which policies can concern a target at all, judged by their scopes alone.
+//! Determines from scopes alone which policies can apply to a target.
 
 use crate::source::PolicySource;
 use crate::vocabulary::Kinds;
@@ -8,14 +8,14 @@ use cedar_policy::{ActionConstraint, EntityTypeName, EntityUid, ResourceConstrai
 #[derive(Debug)]
 pub(crate) struct ScopeTarget<'a> {
     pub action: &'a EntityUid,
-    /// The group `call`, for a tool.
+    /// The group `call`, if the target is a tool.
     pub action_group: Option<&'a EntityUid>,
     pub resource: &'a EntityUid,
     pub server: Option<&'a EntityUid>,
 }
 
-/// Whether the action and resource parts of the scope leave room for a match. A policy for which this says no evaluates to
-/// false for every principal, without an error. Errs on the side of yes.
+/// Whether the action and resource parts of the scope allow a match. If this returns false, the
+/// policy evaluates to false for every principal, without an error. If in doubt, returns true.
 pub(crate) fn concerns(source: &PolicySource, target: &ScopeTarget<'_>, kinds: &Kinds) -> bool {
     concerns_action(source, target.action, target.action_group)
         && match source.policy.resource_constraint() {
@@ -29,7 +29,7 @@ pub(crate) fn concerns(source: &PolicySource, target: &ScopeTarget<'_>, kinds: &
         }
 }
 
-/// The same by the action part of the scope alone.
+/// Like [`concerns`], by the action part of the scope alone.
 pub(crate) fn concerns_action(
     source: &PolicySource,
     action: &EntityUid,
@@ -50,7 +50,8 @@ fn may_be_in(id: &EntityUid, target: &ScopeTarget<'_>, kinds: &Kinds) -> bool {
     if id == target.resource || Some(id) == target.server {
         return true;
     }
-    // Only orgs are above servers, and only servers above their parts. Orgs are left to the evaluation.
+    // Only orgs are above servers, and only servers are above their parts. Membership in orgs is
+    // left to the evaluation.
     let of = id.type_name();
     ![&kinds.server, &kinds.tool, &kinds.prompt, &kinds.resource].contains(&of)
 }

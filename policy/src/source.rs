@@ -1,4 +1,4 @@
-//! Policies as text files: parsed, named, and looked through for what they read.
+//! Policies as text files: parses them, names them, and finds out what they read.
 
 use crate::problem::{PolicyProblem, Severity, offset_of, text_of};
 use cedar_policy::{Effect, EntityUid, Policy, PolicyId, PolicySet};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// One policy with everything that its text says about it.
+/// One policy, with everything that can be derived from its text.
 #[derive(Debug)]
 pub(crate) struct PolicySource {
     pub id: Arc<str>,
@@ -15,21 +15,22 @@ pub(crate) struct PolicySource {
     pub line: usize,
     pub policy: Policy,
     pub permits: bool,
-    /// The groups of `@require_approval`.
+    /// The groups in `@require_approval`.
     pub approval: Vec<Arc<str>>,
     /// Every entity that the policy names, in its scope or its conditions.
     pub literals: Vec<EntityUid>,
-    /// Every string in the conditions, attribute and variable names included: what is not here is not read.
+    /// Every string in the conditions, including attribute and variable names. Anything not listed
+    /// here is not read.
     words: BTreeSet<String>,
 }
 
 impl PolicySource {
-    /// Whether the policy may read the context. Errs on the side of yes.
+    /// Whether the policy may read the context. If in doubt, returns true.
     pub(crate) fn reads_context(&self) -> bool {
         self.mentions("context")
     }
 
-    /// Whether an attribute of this name may be read. Errs on the side of yes.
+    /// Whether the policy may read an attribute with this name. If in doubt, returns true.
     pub(crate) fn mentions(&self, attribute: &str) -> bool {
         self.words.contains(attribute)
     }
@@ -50,7 +51,7 @@ impl PolicySource {
     }
 }
 
-/// All policies of all files, with every mistake found on the way.
+/// All policies of all files, with every mistake found.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedSources {
     pub policies: Vec<Arc<PolicySource>>,
@@ -123,7 +124,7 @@ fn read_policy(file: &Arc<str>, line: usize, policy: &Policy) -> PolicySource {
     {
         collect_words(conditions, &mut words);
     } else {
-        // A policy that cannot be looked through counts as one that reads everything.
+        // If a policy's conditions cannot be examined, assume that it reads everything.
         words.extend(["context", "name", "uri"].map(str::to_owned));
     }
     PolicySource {
@@ -155,7 +156,7 @@ fn check_annotations(source: &PolicySource, problems: &mut Vec<PolicyProblem>) {
         } else if name == "require_approval" && source.approval.is_empty() {
             complain("`@require_approval` names no group".to_owned());
         } else if name != "require_approval" && name.to_lowercase().contains("appro") {
-            // A misspelled annotation would let calls through without the approval that was meant.
+            // With a misspelled annotation, calls would proceed without the intended approval.
             complain(format!("`@{name}` is not known; did you mean `@require_approval`?"));
         }
     }
@@ -197,7 +198,7 @@ fn file_problem(file: &Arc<str>, line: usize, sentence: String) -> PolicyProblem
     }
 }
 
-/// The last part of a path: where a file lies is nobody's business in a receipt.
+/// The last part of a path: receipts must not reveal where a file is stored.
 fn base_name(file: &str) -> &str {
     file.rsplit(['/', '\\']).next().unwrap_or(file)
 }

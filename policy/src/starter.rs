@@ -1,4 +1,4 @@
-//! Policies to start from.
+//! Starter policies.
 
 /// Name and text of each starter policy file.
 pub const STARTER_POLICIES: [(&str, &str); 5] = [

@@ -1,4 +1,5 @@
-//! Decision tables: expected decisions in TOML, run against the policies by `holdpoint policy test`.
+//! Decision tables: expected decisions in TOML, which `holdpoint policy test` runs against the
+//! policies.
 
 use crate::caller::Caller;
 use crate::identity::{ActorType, Identity, IdentityProof};
@@ -10,7 +11,7 @@ use std::fmt;
 /// The most cases in one table.
 const MAX_CASES: usize = 10_000;
 
-/// A table that cannot be read.
+/// Why a table is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     #[error("the table is not valid: {0}")]
@@ -145,7 +146,7 @@ pub struct CaseResult {
 }
 
 impl CaseResult {
-    /// What was decided, in the words of a table.
+    /// The actual decision, in the terms of a table.
     pub fn outcome(&self) -> Expect {
         outcome(&self.found)
     }
@@ -167,10 +168,10 @@ impl fmt::Display for CaseResult {
 }
 
 impl DecisionTable {
-    /// Reads a table. Cases that name no issuer are about callers of `default_issuer`.
+    /// Parses a table. A case without an issuer uses `default_issuer`.
     ///
     /// # Errors
-    /// If the text is no table, or a case does not name exactly one thing to ask for.
+    /// Fails if the text is not a valid table, or a case does not contain exactly one request.
     pub fn parse(text: &str, default_issuer: &str) -> Result<DecisionTable, TableError> {
         let raw: RawTable = toml::from_str(text)?;
         if raw.case.is_empty() {

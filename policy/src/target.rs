@@ -1,4 +1,4 @@
-//! One thing that can be asked for, with the policies that can concern it.
+//! A possible target of a request, with the policies that can apply to it.
 
 use crate::entities::{EntityError, EntityMaker};
 use crate::inventory::{ServerInventory, ToolInventory};
@@ -10,7 +10,7 @@ use cedar_policy::{Entity, EntityUid, PolicySet};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The policies that can concern a target.
+/// The policies that can apply to a target.
 #[derive(Debug)]
 pub(crate) struct Relevant {
     pub set: PolicySet,
@@ -20,20 +20,20 @@ pub(crate) struct Relevant {
     pub reader: Option<Arc<str>>,
 }
 
-/// Something that can be asked for, with all that a decision needs to know of it.
+/// A possible target, with everything that a decision needs to know about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub action: EntityUid,
     pub action_entities: Vec<Entity>,
     pub resource: EntityUid,
-    /// `None` for a server and the gateway, which every decision sees anyway.
+    /// `None` for a server or the gateway, which are among the base entities anyway.
     pub resource_entity: Option<Entity>,
     pub relevant: Arc<Relevant>,
-    /// The tool whose arguments policies read, for a call.
+    /// For a call, the tool whose arguments policies read.
     pub tool: Option<Arc<ToolInventory>>,
 }
 
-/// Makes targets. Targets with the same policies share one policy set.
+/// Creates targets. Targets with the same policies share one policy set.
 pub(crate) struct TargetMaker<'a> {
     pub texts: &'a PolicyTexts,
     pub maker: &'a EntityMaker,

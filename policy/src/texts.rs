@@ -1,4 +1,4 @@
-//! All policies of one configuration, and what can be said of them without an inventory.
+//! All policies of a configuration, and facts about them that do not depend on an inventory.
 
 use crate::source::PolicySource;
 use crate::target::Relevant;
@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct PolicyTexts {
-    /// In the order of files and lines.
+    /// In file order.
     pub policies: Vec<Arc<PolicySource>>,
     positions: HashMap<PolicyId, usize>,
-    /// Every entity that some policy names.
+    /// Every entity that a policy names.
     pub named: HashSet<EntityUid>,
-    /// The ids of the tool actions among them.
+    /// The ids of the tool actions among these entities.
     pub named_actions: Vec<String>,
-    /// Whether some policy may read `name` or `uri`, which differ between targets that are otherwise alike.
+    /// Whether a policy may read `name` or `uri`, which differ between targets that are otherwise
+    /// alike.
     pub reads_names: bool,
     pub names_resources: bool,
 }
@@ -47,7 +48,7 @@ impl PolicyTexts {
         self.named.contains(id)
     }
 
-    /// The earliest of these policies in the order of files and lines.
+    /// The earliest of these policies in file order.
     pub(crate) fn first<'a>(
         &self,
         ids: impl Iterator<Item = &'a PolicyId>,
@@ -56,7 +57,7 @@ impl PolicyTexts {
         self.policies.get(*position)
     }
 
-    /// A policy with its position in the order of files and lines.
+    /// A policy with its position in file order.
     pub(crate) fn placed(&self, id: &PolicyId) -> Option<(usize, &Arc<PolicySource>)> {
         let position = *self.positions.get(id)?;
         Some((position, self.policies.get(position)?))
@@ -73,7 +74,8 @@ impl PolicyTexts {
         let mut set = PolicySet::new();
         let mut complete = true;
         for source in &sources {
-            // Ids are unique, so every policy can be added; if one could not, nothing may be permitted.
+            // Ids are unique, so every policy can be added. If adding one fails, nothing may be
+            // permitted.
             complete &= set.add(source.policy.clone()).is_ok();
         }
         let reader = sources.iter().find(|source| source.reads_context());

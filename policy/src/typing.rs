@@ -1,7 +1,8 @@
-//! The type that policies see as `context.input`, made from a tool's accepted input schema.
+//! Derives the type of `context.input` from a tool's accepted input schema.
 //!
-//! The schema is hostile: depth, members and steps are bounded, and what cannot be typed is left out with a reason. A server
-//! can only make its own tools less readable for policies, never make a policy mean something else.
+//! The schema is untrusted: depth, members and steps are bounded, and anything that cannot be typed
+//! is omitted with a reason. A server can only make its own tools less readable for policies; it
+//! can never change the meaning of a policy.
 
 use contract::json::{Document, Kind, Node};
 use serde_json::{Value, json};
@@ -9,13 +10,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How deep records and sets nest in a type.
+/// The deepest nesting of records and sets in a type.
 pub(crate) const MAX_TYPE_DEPTH: usize = 8;
-/// How many members a tool's type has, over all its records.
+/// The most members in a tool's type, over all its records.
 pub(crate) const MAX_TYPE_MEMBERS: usize = 1_000;
-/// How many schema nodes are looked at for one tool; references are counted each time they are followed.
+/// The most schema nodes visited for one tool. A reference counts each time it is followed.
 const MAX_STEPS: usize = 20_000;
-/// How many of the members that were left out are remembered, for messages.
+/// How many omitted members are remembered for messages.
 const MAX_REMEMBERED: usize = 256;
 /// The longest member name that is typed, in bytes.
 const MAX_NAME_BYTES: usize = 512;
@@ -35,11 +36,11 @@ pub enum InputType {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InputMember {
     pub of: InputType,
-    /// Whether it is always there and never `null`.
+    /// Whether it is always present and never `null`.
     pub required: bool,
 }
 
-/// The typed members of a tool's input, and the members that have no type.
+/// The typed members of a tool's input, and the members without a type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InputShape {
     pub(crate) members: BTreeMap<Arc<str>, InputMember>,
@@ -51,12 +52,12 @@ impl InputShape {
         self.members.iter().map(|(name, member)| (&**name, member))
     }
 
-    /// The members that policies cannot read, by their path (`options.filter`), with the reason.
+    /// The members that policies cannot read, by path (`options.filter`), with the reason.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.left_out.iter().map(|(path, reason)| (path.as_str(), *reason))
     }
 
-    /// The type as Cedar's JSON schema format writes it.
+    /// The type in Cedar's JSON schema format.
     pub(crate) fn to_cedar(&self) -> Value {
         record_to_cedar(&self.members)
     }
@@ -84,7 +85,7 @@ fn type_to_cedar(of: &InputType) -> Value {
     }
 }
 
-/// The shape of a tool's input. A schema that cannot be read gives an empty shape.
+/// The shape of a tool's input. An unreadable schema results in an empty shape.
 pub(crate) fn type_of_schema(schema: &[u8]) -> InputShape {
     let Ok(document) = Document::parse_bytes(schema) else {
         let left_out = BTreeMap::from([(String::new(), "the schema is not valid JSON")]);
@@ -131,7 +132,7 @@ struct Typing<'a> {
     root: Node<'a>,
     members_left: usize,
     steps_left: usize,
-    /// The references that are being followed, to notice a cycle.
+    /// The references being followed, to detect a cycle.
     references: Vec<u32>,
     path: Vec<String>,
     left_out: BTreeMap<String, Reason>,
@@ -192,7 +193,7 @@ impl<'a> Typing<'a> {
         typed
     }
 
-    /// `type` is one word, or several of which `null` may be one.
+    /// Reads `type`: one word, or several of which one may be `null`.
     fn declared(
         &mut self,
         schema: Node<'a>,
@@ -271,7 +272,7 @@ impl<'a> Typing<'a> {
         self.nullable(schema, depth + 1)
     }
 
-    /// Alternatives that all have one type, apart from `null`, have that type.
+    /// If all alternatives except `null` have the same type, that is the type.
     fn alternatives(&mut self, choices: Node<'a>, depth: usize) -> Result<Typed, Reason> {
         let mut typed = Typed { of: None, null: false };
         for choice in choices.items() {
@@ -288,7 +289,7 @@ impl<'a> Typing<'a> {
     }
 }
 
-/// The type of listed values.
+/// The type of enumerated values.
 fn of_values<'a>(values: impl Iterator<Item = Node<'a>>) -> Result<Typed, Reason> {
     let mut typed = Typed { of: None, null: false };
     for value in values {
@@ -315,7 +316,7 @@ fn of_values<'a>(values: impl Iterator<Item = Node<'a>>) -> Result<Typed, Reason
     Ok(typed)
 }
 
-/// Follows a JSON pointer within the document. References to other documents are never followed.
+/// Resolves a JSON Pointer within the document. References to other documents are never followed.
 fn resolve<'a>(root: Node<'a>, reference: &str) -> Option<Node<'a>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {

@@ -1,4 +1,5 @@
-//! Warnings about names in policies that the inventory does not have. The tool may appear later, so they are no errors.
+//! Warns about names in policies that the inventory lacks. These are not errors, because the tool
+//! may appear later.
 
 use crate::inventory::Inventory;
 use crate::names::qualified;
@@ -32,7 +33,8 @@ pub(crate) fn unknown_names(
     problems
 }
 
-/// Whether the id is one that an inventory could have. An action without `__` is a mistake that validation reports.
+/// Whether an inventory could contain the id. An action without `__` is a mistake that validation
+/// reports.
 fn is_name(id: &EntityUid, kinds: &Kinds) -> bool {
     *id.type_name() != kinds.action || id.id().unescaped().contains("__")
 }

@@ -1,5 +1,6 @@
-//! Servers that were never observed. Nothing is known of what they offer, so a caller may have one started only if a policy
-//! could permit it some tool, prompt, resource or other method that the server might turn out to have.
+//! Servers that were never observed. Since it is unknown what they offer, a caller may start one
+//! only if a policy could permit some tool, prompt, resource or other method that the server might
+//! turn out to have.
 
 use crate::caller::Caller;
 use crate::names::qualified;
@@ -14,17 +15,18 @@ use cedar_policy::{
 };
 use std::sync::Arc;
 
-/// Something that a server might have: the action on it, and the type of what the action is about.
+/// Something that a server might have: the action on it, and the type of its target.
 struct Part {
     action: EntityUid,
-    /// The group `call`, for a tool.
+    /// The group `call`, if it is a tool.
     group: Option<EntityUid>,
     of: EntityTypeName,
 }
 
 impl Policies {
-    /// Whether a policy could permit the caller anything of a server of which nothing is known but its id. Errs on the side of
-    /// yes where a policy depends on what the server offers, and of no where a policy is about other callers or servers.
+    /// Whether a policy could permit the caller anything on a server of which only the id is known.
+    /// If a policy depends on what the server offers, assumes that it matches. A policy about other
+    /// callers or servers never counts.
     pub fn could_use(&self, caller: &Caller, server: &str) -> bool {
         let Some(place) = self.servers.get(server) else { return false };
         let request = AccessRequest::Use { server };
@@ -41,7 +43,7 @@ impl Policies {
         could
     }
 
-    /// Everything that a server might have: its tools by name where policies name them, and all others as one.
+    /// Everything that a server might have: the tools that policies name, and all others as one.
     fn parts(&self, server: &str) -> Vec<Part> {
         let kinds = &self.maker.kinds;
         let part = |action: &str, of: &EntityTypeName| Part {
@@ -76,7 +78,8 @@ impl Policies {
         let Some((principal, entities)) = self.entities_of(caller, &part.action) else {
             return false;
         };
-        // Arguments have a type only once a tool is known, so that policies that read them cannot be evaluated before.
+        // Arguments have a type only once a tool is known, so policies that read them cannot be
+        // evaluated yet.
         let (readers, general): (Vec<_>, Vec<_>) =
             concerned.into_iter().partition(|(_, source)| source.reads_context());
         let is_open = readers
@@ -104,7 +107,7 @@ impl Policies {
         Some((id, self.base.clone().add_entities(added, None).ok()?))
     }
 
-    /// Whether the resource part of a scope leaves room for a part of this server.
+    /// Whether the resource part of a scope allows a match with a part of this server.
     fn may_be_about(&self, source: &PolicySource, server: &str, of: &EntityTypeName) -> bool {
         let kinds = &self.maker.kinds;
         let is_here = |id: &EntityUid| {
@@ -114,7 +117,7 @@ impl Policies {
             } else if [&kinds.tool, &kinds.prompt, &kinds.resource].contains(&kind) {
                 name.starts_with(&qualified(server, ""))
             } else {
-                // Servers are in organizations, which the evaluation knows.
+                // The evaluation knows the organizations of servers.
                 true
             }
         };
@@ -127,7 +130,7 @@ impl Policies {
     }
 }
 
-/// Whether the principal part of a scope is about the caller.
+/// Whether the principal part of a scope matches the caller.
 fn is_about_caller(source: &PolicySource, principal: &EntityUid, entities: &Entities) -> bool {
     let is_in = |id: &EntityUid| id == principal || entities.is_ancestor_of(id, principal);
     match source.policy.principal_constraint() {
@@ -158,7 +161,7 @@ mod tests {
         })
     }
 
-    /// Whether ada of `writers` could use `files`, and eve of no group.
+    /// Checks whether ada of `writers`, and eve without a group, could use `files`.
     fn check(text: &str, expected: (bool, bool)) {
         let servers = ["files", "other"].map(|id| ServerInventory::builder(id).build());
         let policies = Policies::compile(&[("p", text)], None, &Inventory::new(servers)).unwrap();

@@ -1,4 +1,4 @@
-//! What a caller may see of a server: everything that some request for it could be permitted.
+//! What a caller may see of a server: everything for which some request could be permitted.
 
 use crate::caller::Caller;
 use crate::decide::{ClassOutcome, Located};
@@ -47,7 +47,8 @@ impl VisibleSet {
 }
 
 impl Policies {
-    /// What the caller may see of a server. Nothing of a server that does not exist or serves other orgs.
+    /// What the caller may see of a server. Empty if the server does not exist or serves other
+    /// orgs.
     pub fn visible(&self, caller: &Caller, server: &str) -> Arc<VisibleSet> {
         let Some(place) = self.servers.get(server) else { return Arc::default() };
         if self.refused_outright(caller.identity(), &AccessRequest::Use { server }).is_some() {
@@ -76,8 +77,8 @@ impl Policies {
         visible
     }
 
-    /// Whether the caller could be permitted this with some arguments. What it could never be permitted is answered as what
-    /// does not exist.
+    /// Whether the caller could be permitted this with some arguments. Anything that the caller
+    /// could never be permitted is treated as nonexistent.
     pub fn could_permit(&self, caller: &Caller, request: &AccessRequest<'_>) -> bool {
         if self.refused_outright(caller.identity(), request).is_some() {
             return false;

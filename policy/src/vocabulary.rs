@@ -1,4 +1,4 @@
-//! The entity types and actions that policies are written in, as a Cedar schema.
+//! The entity types and actions that policies use, as a Cedar schema.
 
 use crate::inventory::ServerInventory;
 use crate::names::qualified;
@@ -16,17 +16,19 @@ pub(crate) const RESOURCE: &str = "Resource";
 pub(crate) const GATEWAY: &str = "Gateway";
 pub(crate) const ACTION: &str = "Action";
 
-/// The id of the one `Gateway` entity.
+/// The id of the only `Gateway` entity.
 pub(crate) const GATEWAY_ID: &str = "gateway";
 pub(crate) const CALL: &str = "call";
-/// The actions that are not a tool's. A tool's action has `__` in it, so that none can be one of these.
+/// The actions that do not belong to a tool. A tool's action contains `__`, so it cannot be one of
+/// these.
 pub(crate) const PLAIN_ACTIONS: [&str; 8] =
     [CALL, "get", "read", "use", "audit", "approve", "grant", "operate"];
 
-/// Attributes that the entities file adds: per entity type, name to Cedar type. All of them are optional.
+/// Attributes that the entities file adds: for each entity type, from name to Cedar type. All of
+/// them are optional.
 pub(crate) type ExtraAttributes = BTreeMap<&'static str, BTreeMap<String, Value>>;
 
-/// The types by which entities are built, parsed once.
+/// The parsed names of the entity types.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds {
     pub principal: EntityTypeName,
@@ -57,16 +59,16 @@ impl Kinds {
     }
 }
 
-/// An entity's id, from any text.
+/// An entity's id from any text.
 pub(crate) fn uid(of: &EntityTypeName, id: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(of.clone(), EntityId::new(id))
 }
 
-/// What stands in the schema beside the entity types: the actions of the tools that a server has, and those that policies
-/// name without the server having them.
+/// The parts of the schema besides the entity types: the actions of a server's tools, and those
+/// that policies name although the server lacks them.
 pub(crate) struct Vocabulary<'a> {
     pub extra: &'a ExtraAttributes,
-    /// Tool actions that policies name, known or not.
+    /// The tool actions that policies name, whether known or not.
     pub named: &'a [String],
     /// Whether the named actions can be checked without knowing their arguments.
     pub named_apply: bool,
@@ -162,7 +164,7 @@ impl Vocabulary<'_> {
         ] {
             actions.insert(name.to_owned(), json!({ "appliesTo": applies(resources, empty()) }));
         }
-        // A policy about every call is checked on `call` itself, which stands for any tool.
+        // A policy about all calls is checked on `call` itself, which represents any tool.
         let call = if self.named_apply {
             json!({ "appliesTo": applies(&[TOOL], call_context(empty())) })
         } else {

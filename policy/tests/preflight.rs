@@ -1,4 +1,5 @@
-//! `conformance/preflight`: hostile paths and URLs, all refused, each with a valid twin that is accepted.
+//! `conformance/preflight`: hostile paths and URLs, all of which must be refused, each with a valid
+//! counterpart that is accepted.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "all of this file is a test")]
 
 use policy::preflight::{AllowedHost, Workspace, check_url};
@@ -10,7 +11,7 @@ fn corpus(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Checks every case, and lists all that went wrong at once.
+/// Checks every case and reports all failures together.
 fn check(corpus: &Value, least: usize, is_accepted: impl Fn(&str) -> Result<(), String>) {
     let cases = corpus["cases"].as_array().unwrap();
     let mut refused = BTreeSet::new();

@@ -22,7 +22,7 @@ fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The actions of so many denials in the same moment.
+/// The actions that result from this many simultaneous denials.
 fn denials(watch: &AnomalyWatch, count: usize, now: Duration) -> Vec<Option<AnomalyAction>> {
     let note = |_| watch.note(ADA, AnomalySignal::Denial, now).map(|tripped| tripped.action);
     (0..count).map(note).collect()

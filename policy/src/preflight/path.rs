@@ -1,8 +1,9 @@
-//! Paths in arguments: inside the workspace, in every way that a server could read the text.
+//! Paths in arguments must stay inside the workspace, however a server might interpret the text.
 //!
-//! A text has several readings: as it is, percent forms decoded, backslashes as separators, look-alikes of `.`, `/`, `\` and
-//! `~` taken for them, invisible characters left out, and any of these together. Each reading has to stay inside. So a file
-//! that is really called `a%20b` or `a\b` passes, and `..%2f` does not.
+//! A text has several readings: unchanged, percent-decoded, with backslashes as separators, with
+//! look-alikes of `.`, `/`, `\` and `~` replaced, without invisible characters, and any combination
+//! of these. Each reading must stay inside. So a file that is really called `a%20b` or `a\b`
+//! passes, and `..%2f` does not.
 
 use contract::hidden::is_hidden;
 use std::collections::HashSet;
@@ -10,9 +11,9 @@ use std::fmt;
 use std::path::{Component, Path};
 use std::str::FromStr;
 
-/// The longest path that is looked at.
+/// The longest path that is checked.
 pub const MAX_PATH_BYTES: usize = 4_096;
-/// The most readings of one text: only texts that were made to mislead have more.
+/// The most readings of one text: only a deliberately misleading text has more.
 const MAX_READINGS: usize = 64;
 
 /// Why a path is refused.
@@ -47,7 +48,7 @@ pub enum BadWorkspace {
     Everything,
 }
 
-/// The folder that paths have to stay in.
+/// The folder that paths must stay in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     path: String,
@@ -91,12 +92,13 @@ impl Workspace {
         &self.path
     }
 
-    /// Checks a path in every reading of it. A path that does not begin with `/` begins in the workspace.
+    /// Checks every reading of a path. A path that does not start with `/` is relative to the
+    /// workspace.
     pub fn check(&self, text: &str) -> Result<(), PathFault> {
         self.readings(text).map(drop)
     }
 
-    /// The same, and returns all readings: each of them stays in the workspace.
+    /// Like [`Self::check`], and returns all readings, each of which stays in the workspace.
     pub fn readings(&self, text: &str) -> Result<HashSet<String>, PathFault> {
         if text.len() > MAX_PATH_BYTES {
             return Err(PathFault::TooLong);
@@ -144,7 +146,7 @@ impl Workspace {
     }
 }
 
-/// Texts that begin elsewhere than in the workspace or at the root.
+/// Refuses texts that start anywhere but in the workspace or at the root.
 fn check_beginning(text: &str) -> Result<(), PathFault> {
     let is_share = text.starts_with("//") || text.starts_with("\\\\");
     let is_home = text.starts_with('~');
@@ -164,7 +166,7 @@ fn check_beginning(text: &str) -> Result<(), PathFault> {
     }
 }
 
-/// Schemes that need no slash to be one. A file may be called `notes: today`.
+/// Whether a scheme works without slashes. A file may be called `notes: today`.
 fn is_known_scheme(scheme: &str) -> bool {
     const SCHEMES: [&str; 20] = [
         "about",
@@ -191,7 +193,8 @@ fn is_known_scheme(scheme: &str) -> bool {
     SCHEMES.contains(&scheme.to_ascii_lowercase().as_str())
 }
 
-/// `$HOME/…`, `${HOME}`, `$(…)`, `` `…` ``, `%APPDATA%`. A file may be called `$id.tsx`.
+/// Whether a text contains a variable: `$HOME/…`, `${HOME}`, `$(…)`, `` `…` ``, `%APPDATA%`. A file
+/// may be called `$id.tsx`.
 fn is_variable(text: &str) -> bool {
     let is_name = |name: &str| {
         let mut letters = name.chars();
@@ -209,14 +212,14 @@ fn is_variable(text: &str) -> bool {
         || text.starts_with('`')
 }
 
-/// Parts that some systems read as `..`: `.. `, `...`, `. .`, `..;x`.
+/// Parts that some systems treat as `..`: `.. `, `...`, `. .`, `..;x`.
 fn is_almost_dots(part: &str) -> bool {
     let name = part.split(';').next().unwrap_or("");
     let dots = name.chars().filter(|letter| *letter == '.').count();
     dots >= 2 && name.chars().all(|letter| letter == '.' || letter == ' ')
 }
 
-/// What a text becomes if one of its tricks is undone.
+/// The texts that result from undoing one of the tricks.
 fn other_readings(text: &str) -> Result<Vec<String>, PathFault> {
     let mut found = Vec::new();
     if text.contains('%') {
@@ -233,8 +236,8 @@ fn other_readings(text: &str) -> Result<Vec<String>, PathFault> {
     Ok(found)
 }
 
-/// Decodes `%2e` and `%u002e`. What is no such form stays; bytes that are no UTF-8 are refused: they are spelled so that one
-/// reader sees a dot and another does not.
+/// Decodes `%2e` and `%u002e`. Other text is unchanged. Bytes that are not UTF-8 are refused: they
+/// are a spelling in which one reader sees a dot and another does not.
 fn percent_decoded(text: &str) -> Result<String, PathFault> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -260,7 +263,7 @@ fn percent_decoded(text: &str) -> Result<String, PathFault> {
     String::from_utf8(bytes).map_err(|_| PathFault::Readings)
 }
 
-/// The text with characters that pass for `.`, `/`, `\`, `~` and `:` as those.
+/// The text with look-alikes of `.`, `/`, `\`, `~` and `:` replaced.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,15 +1,15 @@
-//! Which arguments a rule is about: a parameter by its name, or values further in by a JSON Pointer with `*` for every
-//! member or element.
+//! Selects the arguments that a rule applies to: a parameter by name, or nested values by a JSON
+//! Pointer in which `*` stands for every member or element.
 
 use contract::json::{Kind, Node};
 use contract::pointer::Pointer;
 use std::fmt;
 use std::str::FromStr;
 
-/// The most steps of a pointer.
+/// The most steps in a pointer.
 const MAX_STEPS: usize = 16;
 
-/// Why a text names no argument.
+/// Why a text does not select any argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPlace {
     #[error(
@@ -20,10 +20,10 @@ pub enum BadPlace {
     TooDeep,
 }
 
-/// What is done with each text, and with what is none.
+/// Receives each text, or `None` for a value that is not a text.
 pub type CheckText<'c, E> = dyn FnMut(&Pointer<'_>, Option<&str>) -> Result<(), E> + 'c;
 
-/// One or more arguments.
+/// A selector of one or more arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentPlace(Vec<Step>);
 
@@ -66,10 +66,10 @@ impl fmt::Display for ArgumentPlace {
 }
 
 impl ArgumentPlace {
-    /// Calls `check` with each text at this place. A list of texts is each of them; null is none. Anything else is no text,
-    /// and `check` gets `None`.
+    /// Calls `check` with each text at this place. For a list, that is each of its texts; null is
+    /// skipped. For any other value `check` receives `None`.
     ///
-    /// Names are compared without regard to case: some servers take `Path` for `path`.
+    /// Names are compared case-insensitively, because some servers accept `Path` for `path`.
     pub fn each<E>(&self, arguments: Node<'_>, check: &mut CheckText<'_, E>) -> Result<(), E> {
         each(&self.0, arguments, &Pointer::Root, check)
     }

@@ -1,4 +1,4 @@
-//! How often calls are made: token buckets and daily quotas, by principal, tool or server.
+//! Limits on the rate of calls: token buckets and daily quotas, by principal, tool or server.
 
 mod limiter;
 mod sharing;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Why a text is no rate or quota.
+/// Why a text is not a valid rate or quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRate {
     #[error(
@@ -23,7 +23,7 @@ pub enum BadRate {
     Quota,
 }
 
-/// So many calls in so much time. As many may be made at once.
+/// A number of calls per period, all of which may be made at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub calls: u32,
@@ -31,7 +31,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The time in which the bucket gets one call back, in nanoseconds.
+    /// The time in which the bucket regains one call, in nanoseconds.
     pub(crate) fn each_nanoseconds(self) -> u64 {
         self.period_nanoseconds() / u64::from(self.calls.max(1))
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// So many calls in a day of UTC.
+/// A number of calls per UTC day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     pub calls: u64,
@@ -95,7 +95,7 @@ impl fmt::Display for Quota {
     }
 }
 
-/// What shares a bucket.
+/// Which calls share a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RateScope {
     /// All calls of one principal to the server.
@@ -109,16 +109,16 @@ pub enum RateScope {
     Server,
 }
 
-/// Whose bucket it is.
+/// Identifies the bucket of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct RateKey<'a> {
-    /// Who vouches for the principal: two issuers may know the same name.
+    /// The issuer of the principal, because two issuers may use the same name.
     pub issuer: &'a str,
     pub principal: &'a str,
     pub tool: &'a str,
 }
 
-/// What a server's calls may use.
+/// The limits for a server's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Throttle {
     pub rate: Option<Rate>,
@@ -127,8 +127,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// How many calls a node may let through before the other nodes can know of them: a tenth of what is allowed, and two
-    /// at least, so that a pair of calls at once is not refused.
+    /// How many calls a node may let through before it reports them to the other nodes: a tenth of
+    /// the limit, but at least two, so that two simultaneous calls are not refused.
     pub fn lease(&self) -> u64 {
         let rate = self.rate.map(|rate| u64::from(rate.calls));
         let quota = self.quota.map(|quota| quota.calls);
@@ -142,11 +142,11 @@ impl Throttle {
 #[must_use]
 pub enum RateDecision {
     Allowed,
-    /// The bucket is empty until then.
+    /// The bucket is empty for this long.
     Limited {
         retry_after: Duration,
     },
-    /// The day's calls are used up.
+    /// The day's quota is used up.
     Exceeded {
         retry_after: Duration,
     },

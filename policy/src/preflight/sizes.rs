@@ -1,14 +1,14 @@
-//! How long the texts, lists and objects of a call may be.
+//! Size limits for the texts, lists and objects of a call.
 
 use contract::json::{Kind, Node};
 use contract::pointer::Pointer;
 
-/// What arguments may be at most.
+/// The size limits for arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimits {
-    /// Of a text, unescaped, and of a member's name.
+    /// The longest unescaped text or member name.
     pub string_bytes: usize,
-    /// Of a list, and members of an object.
+    /// The most items in a list, or members in an object.
     pub array_items: usize,
 }
 
@@ -18,18 +18,18 @@ impl Default for SizeLimits {
     }
 }
 
-/// What is over its limit, and where.
+/// The limit that is exceeded, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooBig {
     pub pointer: String,
-    /// The key of the limit.
+    /// The limit's key in the configuration.
     pub limit: &'static str,
     pub most: usize,
 }
 
 impl SizeLimits {
     pub fn check(&self, arguments: Node<'_>) -> Result<(), TooBig> {
-        // A call within both limits as a whole is not looked through: its size is that of its bytes.
+        // If the call as a whole is within both limits, so is every part of it.
         let is_small = arguments.raw().len() <= self.string_bytes
             && arguments.size() as usize <= self.array_items;
         if is_small { Ok(()) } else { self.look(arguments, &Pointer::Root) }

@@ -1,4 +1,5 @@
-//! The rules at their limits. The corpora of hostile paths and URLs are in `tests/preflight.rs`.
+//! Tests the rules at their limits. The corpora of hostile paths and URLs are in
+//! `tests/preflight.rs`.
 
 use super::*;
 use contract::json::Document;
@@ -81,7 +82,7 @@ fn past_the_most_buckets_new_callers_wait_until_others_are_idle() {
     assert_eq!(allowed.count(), MAX_BUCKETS);
     let later = now + Duration::from_secs(3_600);
     let key = RateKey { issuer: "", principal: "new", tool: "" };
-    // The quota's day is over as well: a bucket that was used today is kept for it.
+    // The quota's day is over as well. A bucket that was used today is kept for its quota.
     assert_eq!(limiter.take(key, later, NOON + 86_400), RateDecision::Allowed);
 }
 

@@ -1,16 +1,16 @@
-//! URLs in arguments: only to hosts that the configuration names, spelled in the one way that every reader takes for the
-//! same.
+//! URLs in arguments may only lead to configured hosts, and must be spelled in a way that every
+//! parser interprets the same.
 //!
-//! The text is not repaired: what a lenient parser would have to guess at is refused. So the host that is compared is the
-//! host that any client connects to.
+//! The text is not repaired: anything that a lenient parser would have to guess at is refused. So
+//! the host that is compared is the host that any client connects to.
 
 use contract::hidden::is_hidden;
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest URL that is looked at.
+/// The longest URL that is checked.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
-/// How often a URL inside a URL may be encoded.
+/// How many times a URL inside a URL may be encoded.
 const MAX_DECODINGS: usize = 4;
 
 /// Why a URL is refused.
@@ -38,7 +38,7 @@ pub enum UrlFault {
     Embedded,
 }
 
-/// Why a text names no host.
+/// Why a text does not name a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadAllowedHost {
     #[error(
@@ -55,7 +55,7 @@ pub enum BadAllowedHost {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AllowedHost {
     is_secure: bool,
-    /// In lower case; of a wildcard without `*.`.
+    /// In lower case, and without the `*.` of a wildcard.
     host: String,
     is_wildcard: bool,
     port: u16,
@@ -106,14 +106,14 @@ impl AllowedHost {
     }
 }
 
-/// Where a URL leads.
+/// The destination of a URL.
 struct Target {
     is_secure: bool,
     host: String,
     port: u16,
 }
 
-/// Checks a URL, and every URL that it carries for a server to follow.
+/// Checks a URL, and every URL inside it that a server might follow.
 pub fn check_url(text: &str, allowed: &[AllowedHost]) -> Result<(), UrlFault> {
     if text.len() > MAX_URL_BYTES {
         return Err(UrlFault::TooLong);
@@ -135,7 +135,7 @@ fn target(text: &str) -> Result<(Target, &str), UrlFault> {
     let rest = rest.strip_prefix("//").ok_or(UrlFault::NotAUrl)?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at_checked(end).ok_or(UrlFault::NotAUrl)?;
-    // Some readers end the host at the last `@` in all of this.
+    // Some parsers end the user information at the last `@` in this whole text.
     let has_sign = authority.contains('@') || !rest.starts_with('/') && rest.contains('@');
     if has_sign {
         return Err(UrlFault::UserInformation);
@@ -157,7 +157,7 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), UrlFault> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (address, port) = rest.split_once(']').ok_or(UrlFault::Host)?;
-            // An address is written in the one way that it is printed in.
+            // An address must have its canonical spelling.
             let read: core::net::Ipv6Addr = address.parse().map_err(|_| UrlFault::Host)?;
             if read.to_string() != address.to_ascii_lowercase() {
                 return Err(UrlFault::Host);
@@ -181,8 +181,9 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), UrlFault> {
     Ok((host.to_ascii_lowercase(), port.transpose()?))
 }
 
-/// A name of plain labels, an address of four plain numbers, or one in brackets that was read. `127.1`, `0x7f000001` and
-/// `2130706433` are addresses to some readers and names to others.
+/// A name of plain labels, an address of four plain numbers, or a bracketed address that was
+/// already parsed. `127.1`, `0x7f000001` and `2130706433` are addresses to some parsers and names
+/// to others.
 fn is_plain_host(host: &str) -> bool {
     if host.starts_with('[') && host.ends_with(']') {
         return true;
@@ -209,7 +210,7 @@ fn is_plain_host(host: &str) -> bool {
     host.parse::<core::net::Ipv4Addr>().is_ok_and(|address| address.to_string() == host)
 }
 
-/// Checks path, query and fragment.
+/// Checks the path, the query and the fragment.
 fn check_rest(rest: &str, allowed: &[AllowedHost]) -> Result<(), UrlFault> {
     if rest.chars().any(|letter| letter == '\\' || letter == ' ' || is_hidden(letter)) {
         return Err(UrlFault::Character);
@@ -220,7 +221,7 @@ fn check_rest(rest: &str, allowed: &[AllowedHost]) -> Result<(), UrlFault> {
     if is_split || rest.contains("%00") {
         return Err(UrlFault::Character);
     }
-    // `//host` at the beginning of a path is a URL to a server that redirects to its path.
+    // A path starting with `//host` is a URL to a server that redirects to its path.
     if path.starts_with("//") || path.starts_with("/%2f") {
         return Err(UrlFault::Embedded);
     }
@@ -235,7 +236,7 @@ fn check_rest(rest: &str, allowed: &[AllowedHost]) -> Result<(), UrlFault> {
     Err(UrlFault::Embedded)
 }
 
-/// A URL inside a URL is one that a server may be led on to.
+/// Checks for a URL inside a URL, which a server might follow.
 fn check_embedded(text: &str, allowed: &[AllowedHost]) -> Result<(), UrlFault> {
     let lower = text.to_ascii_lowercase();
     for scheme in ["http:", "https:"] {
@@ -251,7 +252,7 @@ fn check_embedded(text: &str, allowed: &[AllowedHost]) -> Result<(), UrlFault> {
             }
         }
     }
-    // `?next=//host`, which a browser takes for a URL.
+    // `?next=//host`, which browsers treat as a URL.
     let is_relative = ["=//", "=/\\", "=\\\\"].iter().any(|form| lower.contains(form));
     if is_relative { Err(UrlFault::Embedded) } else { Ok(()) }
 }

@@ -146,7 +146,7 @@ fn depth(of: &InputType) -> usize {
     }
 }
 
-/// Text that looks like a schema often enough to reach every branch.
+/// Generates text that resembles a schema often enough to reach every branch.
 fn schema_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just(r#"{"type":"string"}"#.to_owned()),

@@ -1,4 +1,5 @@
-//! Lists and calls agree, and the quick way to a decision agrees with evaluating every policy by itself.
+//! Lists and calls agree, and the optimized decision agrees with evaluating every policy
+//! separately.
 
 use crate::scene::{PATH_SCHEMA, identity, reading_tool, tool};
 use policy::{
@@ -98,7 +99,7 @@ fn inputs() -> impl Strategy<Value = String> {
     })
 }
 
-/// The decision that follows from what each policy does by itself.
+/// The decision that follows from the effect of each policy.
 fn expected(explanation: &Explanation) -> &'static str {
     let any = |permits: bool| {
         let of = explanation.policies.iter().filter(move |policy| policy.permits == permits);

@@ -197,7 +197,7 @@ fn hostile_names_of_tools_and_arguments_work() {
         server = server.tool(tool(name, Risk::Low, &schema.to_string()));
         if number % 2 == 0 {
             let (action, member) = (name.escape_default(), name.escape_default());
-            // Cedar spells escapes as Rust does.
+            // Cedar's escapes have the same syntax as Rust's.
             text += &format!(
                 "@id(\"p{number}\") permit(principal, action == Action::\"odd-server.v2__{action}\", resource) \
                  when {{ context.input[\"{member}\"] == \"yes\" }};\n"

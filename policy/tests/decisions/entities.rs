@@ -1,4 +1,4 @@
-//! What the entities file may add, and what it may not.
+//! What the entities file may and may not add.
 
 use crate::scene::{caller, decide, inventory, sentences};
 use policy::Policies;

@@ -1,4 +1,5 @@
-//! What policies decide, through the crate's public API: each allow with its deny twin.
+//! Tests the decisions of policies through the crate's public API: each allow has a deny
+//! counterpart.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -88,7 +88,7 @@ pub(crate) fn mistakes(text: &str) -> Vec<String> {
     }
 }
 
-/// A request as text: `files__read_file {"path":"/a"}`.
+/// Decides a request given as text: `files__read_file {"path":"/a"}`.
 pub(crate) fn decide(policies: &Policies, caller: &Caller, call: &str) -> String {
     let (name, input) = call.split_once(' ').unwrap_or((call, "{}"));
     let (server, tool) = name.split_once("__").unwrap();

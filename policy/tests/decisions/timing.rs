@@ -1,4 +1,5 @@
-//! What a decision costs. Ignored by default: run with `--release -- --ignored --nocapture` on a quiet machine.
+//! Measures the cost of a decision. Ignored by default: run with `--release -- --ignored
+//! --nocapture` on a quiet machine.
 
 use crate::scene::{caller, compile_over, tool};
 use policy::{AccessRequest, Caller, Inventory, Policies, Risk, ServerInventory};

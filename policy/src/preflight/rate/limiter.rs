@@ -1,7 +1,8 @@
 //! The buckets of one server.
 //!
-//! A bucket is one moment, at which it is full again (the generic cell rate algorithm), so that nothing has to refill it.
-//! Keys are hashed with a secret of the process: two callers share a bucket by accident once in 2^128.
+//! A bucket is stored as the time at which it will be full again (the generic cell rate algorithm),
+//! so it needs no refilling. Keys are hashed with a per-process secret: the chance that two callers
+//! share a bucket is 2^-128.
 
 use super::sharing::{SharedBucket, SharedCount, Sharing, UnreportedCalls};
 use super::{DAY_SECONDS, Rate, RateDecision, RateKey, RateScope, Throttle};
@@ -11,7 +12,8 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most buckets at a time. Past it, callers who were not seen lately are refused until others fall idle.
+/// The most buckets at a time. Beyond that, callers without a bucket are refused until other
+/// buckets become idle.
 pub const MAX_BUCKETS: usize = 100_000;
 const SHARDS: usize = 16;
 
@@ -20,7 +22,7 @@ const SHARDS: usize = 16;
 pub struct RateLimiter {
     throttle: Throttle,
     buckets: Arc<Buckets>,
-    /// Where other nodes count the same calls.
+    /// Set if other nodes count the same calls.
     sharing: Option<Sharing>,
 }
 
@@ -33,14 +35,15 @@ struct Buckets {
 #[derive(Debug, Default)]
 struct Shard {
     buckets: HashMap<u128, Bucket>,
-    /// Buckets with calls that the other nodes do not know of and that are not being reported just now.
+    /// Buckets with calls that were not reported to the other nodes, and whose report is not in
+    /// progress.
     unreported: Vec<u128>,
     /// When idle buckets were last dropped, in nanoseconds.
     swept: u64,
 }
 
 impl Shard {
-    /// Whether there is room for one more bucket. Idle ones are looked for once a second at most.
+    /// Whether there is room for one more bucket. Drops idle buckets, at most once per second.
     fn has_room(&mut self, now: u64, day: u64) -> bool {
         const SECOND: u64 = 1_000_000_000;
         let most = MAX_BUCKETS / SHARDS;
@@ -56,13 +59,13 @@ impl Shard {
 
 #[derive(Debug, Default)]
 struct Bucket {
-    /// When it is full again, in nanoseconds.
+    /// When the bucket will be full again, in nanoseconds.
     full_at: u64,
     day: u64,
     used: u64,
-    /// Calls that the other nodes may not know of.
+    /// Calls that the other nodes may not know about.
     unreported: u64,
-    /// Its name among nodes.
+    /// The bucket's name among nodes.
     shared: Option<Box<SharedBucket>>,
 }
 
@@ -75,7 +78,7 @@ impl RateLimiter {
         RateLimiter { throttle, buckets: Arc::new(buckets), sharing: None }
     }
 
-    /// The same, for nodes that share their counts. `wake` is called when the unreported calls of a bucket should be
+    /// Makes nodes share their counts. `wake` is called when a bucket's unreported calls should be
     /// reported soon; it must not block.
     #[must_use]
     pub fn shared_as(self, server: &str, wake: Box<dyn Fn() + Send + Sync>) -> RateLimiter {
@@ -83,7 +86,8 @@ impl RateLimiter {
         RateLimiter { sharing: Some(sharing), ..self }
     }
 
-    /// A limiter by other rules that goes on with the counts of this one, where the same calls share a bucket.
+    /// A limiter with other rules that continues with the counts of this one, as far as the same
+    /// calls share a bucket.
     #[must_use]
     pub fn succeeded_by(&self, throttle: Throttle) -> RateLimiter {
         let newer = RateLimiter::new(throttle);
@@ -97,8 +101,8 @@ impl RateLimiter {
         self.throttle
     }
 
-    /// Takes one call out of the bucket. `now` is a time that only grows, counted from any one moment; `unix_seconds` says
-    /// which day it is.
+    /// Takes one call from the bucket. `now` is a monotonic time with an arbitrary origin;
+    /// `unix_seconds` determines the day.
     pub fn take(&self, key: RateKey<'_>, now: Duration, unix_seconds: u64) -> RateDecision {
         let now = nanoseconds(now);
         let unix_seconds = match &self.sharing {
@@ -167,8 +171,8 @@ impl RateLimiter {
         RateDecision::Allowed
     }
 
-    /// What the other nodes have to be told: at most so many buckets. Each has to be given back to [`RateLimiter::heard`],
-    /// also where they could not be told.
+    /// The calls to report to the other nodes, for at most `most` buckets. Each must be passed back
+    /// to [`RateLimiter::heard`], even if the report failed.
     pub fn unreported(&self, most: usize) -> Vec<UnreportedCalls> {
         let each_nanoseconds = self.throttle.rate.map_or(0, Rate::each_nanoseconds);
         let mut found = Vec::new();
@@ -189,8 +193,8 @@ impl RateLimiter {
         found
     }
 
-    /// Takes over what all nodes counted after these calls were reported; `None` if they could not be. `now` and
-    /// `unix_seconds` are as in [`RateLimiter::take`].
+    /// Stores what all nodes counted after these calls were reported; `None` if reporting failed.
+    /// `now` and `unix_seconds` are as in [`RateLimiter::take`].
     pub fn heard(
         &self,
         reported: &UnreportedCalls,
@@ -218,7 +222,8 @@ impl RateLimiter {
         }
     }
 
-    /// Whether the other nodes cannot be told of anything for now: until they can, this node counts for itself.
+    /// Sets whether the other nodes are currently unreachable. Until they are reachable again, this
+    /// node counts by itself.
     pub fn set_alone(&self, is_alone: bool) {
         if let Some(sharing) = &self.sharing {
             sharing.set_alone(is_alone);
@@ -232,7 +237,7 @@ impl RateLimiter {
     }
 }
 
-/// What tells the bucket from the others of the server.
+/// The parts of a key that identify the bucket within the server.
 fn named<'k>(limiter: &RateLimiter, key: RateKey<'k>) -> [&'k str; 3] {
     let RateKey { issuer, principal, tool } = key;
     match limiter.throttle.scope {

@@ -1,8 +1,10 @@
-//! Counts that several nodes share. A node decides by what it last heard of all nodes and by the calls that it let through
-//! since, and reports those in the background: a call never waits for another node.
+//! Counts shared by several nodes. A node decides by the last known count of all nodes plus the
+//! calls that it has let through since. It reports those in the background, so a call never waits
+//! for another node.
 //!
-//! INVARIANT: a node lets at most one lease of calls through that the others cannot know of. So with a bucket that all nodes
-//! have reported to, together they let at most one lease a node more through than the bucket holds.
+//! INVARIANT: a node lets through at most one lease of calls that the others cannot know about. So
+//! for a bucket that all nodes report to, they let through at most one lease per node more than the
+//! bucket holds.
 
 use super::RateScope;
 use sha2::{Digest, Sha256};
@@ -10,28 +12,28 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-/// The name of a bucket among nodes: a hash of the server, and of who and what it is for.
+/// The name of a bucket among nodes: a hash of the server and of whom and what the bucket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SharedBucket(pub [u8; 32]);
 
-/// Calls that one node let through and the others do not know of.
+/// Calls that one node let through and the others do not know about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreportedCalls {
     pub(super) id: u128,
     pub shared: SharedBucket,
     pub calls: u64,
-    /// The time in which the bucket gets one call back; 0 if there is no rate.
+    /// The time in which the bucket regains one call; 0 if there is no rate.
     pub each_nanoseconds: u64,
 }
 
-/// What all nodes together counted.
+/// The count over all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedCount {
-    /// How long it takes until the bucket is full.
+    /// The time until the bucket is full.
     pub full_in: Duration,
-    /// The calls of the day.
+    /// The calls of the current day.
     pub used: u64,
-    /// The time that all nodes go by, and that says which day it is.
+    /// The time of the shared clock, which determines the day.
     pub unix_seconds: u64,
 }
 
@@ -40,7 +42,7 @@ pub(super) struct Sharing {
     lease: u64,
     wake: Box<dyn Fn() + Send + Sync>,
     is_alone: AtomicBool,
-    /// How many seconds the shared clock is ahead of this node's.
+    /// How many seconds the shared clock is ahead of this node's clock.
     ahead: AtomicI64,
 }
 
@@ -51,7 +53,7 @@ impl fmt::Debug for Sharing {
 }
 
 impl Sharing {
-    /// When a call may be made again that was refused only because the node waits to be heard by the others.
+    /// The retry delay for a call that is refused only because the node's reports are pending.
     pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
     pub(super) fn new(server: &str, lease: u64, wake: Box<dyn Fn() + Send + Sync>) -> Sharing {
@@ -68,7 +70,8 @@ impl Sharing {
         unreported < self.lease || self.is_alone.load(Ordering::Relaxed)
     }
 
-    /// Whether the lease is half used. A smaller number waits to be reported with others.
+    /// Whether at least half of the lease is used. A smaller number waits to be reported with
+    /// others.
     pub(super) fn is_urgent(&self, unreported: u64) -> bool {
         unreported >= self.lease.div_ceil(2)
     }
@@ -81,7 +84,8 @@ impl Sharing {
         self.is_alone.store(is_alone, Ordering::Relaxed);
     }
 
-    /// The time by the clock that nodes share. At midnight two clocks could disagree about the day.
+    /// The time of the shared clock. Around midnight, nodes' own clocks could disagree about the
+    /// day.
     pub(super) fn shared_time(&self, unix_seconds: u64) -> u64 {
         unix_seconds.saturating_add_signed(self.ahead.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Several nodes over one count, with every order of calls, reports and lost reports.
+//! Several nodes sharing one count, with calls, reports and lost reports in any order.
 
 use crate::preflight::{
     RateDecision, RateKey, RateLimiter, RateScope, SharedBucket, SharedCount, Throttle,
@@ -20,12 +20,12 @@ fn shared(throttle: Throttle) -> RateLimiter {
     RateLimiter::new(throttle).shared_as("files", Box::new(|| ()))
 }
 
-/// What the database does: it adds, and tells the sum. One rate for all tests of a model.
+/// Models the database, which adds up reports and returns the sum. All tests use the same rate.
 #[derive(Default)]
 struct Model(BTreeMap<SharedBucket, (u64, u64, u64)>);
 
 impl Model {
-    /// Has a node report. A report that is lost on the way is not counted.
+    /// Makes a node report. A lost report is not counted.
     fn report(&mut self, node: &RateLimiter, now: Duration, unix_seconds: u64, is_lost: bool) {
         for calls in node.unreported(usize::MAX) {
             let count = (!is_lost).then(|| {
@@ -99,7 +99,8 @@ proptest! {
     }
 }
 
-/// A node that is heard after each call is never refused what one node alone would be allowed.
+/// A node whose reports arrive after each call is never refused what a single node would be
+/// allowed.
 #[test]
 fn a_bucket_is_used_up_to_the_last_call_where_reports_arrive() {
     let throttle = throttle("60/min", "");
@@ -112,7 +113,7 @@ fn a_bucket_is_used_up_to_the_last_call_where_reports_arrive() {
     };
     let allowed = (0..60).filter(|n| take(n % 2) == RateDecision::Allowed).count();
     assert_eq!(allowed, 60);
-    // Each node hears that it is empty when it next reports.
+    // Each node learns that the bucket is empty with its next report.
     let more = (0..60).filter(|n| take(n % 2) == RateDecision::Allowed).count();
     assert!(more <= 2, "{more}");
 }
@@ -130,7 +131,7 @@ fn a_node_that_starts_again_learns_what_was_used_before() {
     assert_eq!(second.take(ADA, now, NOON), RateDecision::Allowed, "it was not told yet");
     model.report(&second, now, NOON, false);
     assert!(matches!(second.take(ADA, now, NOON), RateDecision::Exceeded { .. }));
-    // The next day is counted by the clock of all nodes, which is a minute behind this one's.
+    // The next day starts by the shared clock, which is a minute behind this node's.
     let behind = |unix_seconds: u64| unix_seconds - 60;
     let third = shared(throttle);
     let midnight = (NOON / 86_400 + 1) * 86_400;
