@@ -1,4 +1,4 @@
-//! Reading the file, and what counts for one server.
+//! Reads the configuration file, and determines which keys apply to one server.
 
 use crate::error::{ConfigurationError, at_line, explain};
 use crate::keys::{Anomaly, Approve, Behavior, Export, Keys, Receipts};
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The largest configuration that is read.
+/// The largest configuration file that is read.
 pub const MAX_CONFIGURATION_BYTES: u64 = 1024 * 1024;
 
-/// What the configuration says: in general, and for the servers that have a table of their own.
+/// The configuration: the general keys, and those of servers with a table of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Configuration {
     general: Keys,
@@ -20,7 +20,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads a file; one that is not there says nothing.
+    /// Reads a file. A missing file is an empty configuration.
     pub fn read(path: &Path) -> Result<Configuration, ConfigurationError> {
         let wrong = |problem: String| ConfigurationError { path: path.to_owned(), problem };
         match std::fs::metadata(path) {
@@ -37,7 +37,7 @@ impl Configuration {
         Configuration::parse(&text).map_err(wrong)
     }
 
-    /// The error says what is wrong, in one line.
+    /// The error describes the problem on one line.
     pub fn parse(text: &str) -> Result<Configuration, String> {
         let syntax = |error: &toml::de::Error| at_line(text, error, error.message());
         let table: Table = text.parse().map_err(|error| syntax(&error))?;
@@ -64,7 +64,8 @@ impl Configuration {
         Ok(Configuration { general: keys, servers })
     }
 
-    /// What counts for a server: its own keys, and those of the top where it has none. Without a server, the top.
+    /// The keys that apply to a server: its own, and the general ones where it has none. Without a
+    /// server, the general keys.
     pub fn of(&self, server: Option<&ServerId>) -> &Keys {
         server.and_then(|id| self.servers.get(id)).unwrap_or(&self.general)
     }
@@ -75,7 +76,7 @@ impl Configuration {
     }
 }
 
-/// The top with a server's own table over it.
+/// The general table, overridden by a server's own table.
 fn for_server(table: &Table, id: &ServerId) -> Table {
     let mut merged = table.clone();
     if let Some(Value::Table(mut servers)) = merged.remove("server")
@@ -97,7 +98,7 @@ fn merge(general: &mut Table, own: Table) {
     }
 }
 
-/// Refuses at the top what is about one server.
+/// Refuses keys at the top level that describe a single server.
 fn check_general(keys: &Keys) -> Result<(), String> {
     if let Some(key) = keys.admission.key_of_one_server() {
         return Err(format!("`admission.{key}` is about one server: write it under `server.ID`"));
@@ -142,7 +143,7 @@ fn check_sandbox(keys: &Keys, above: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses for one server what concerns all of them.
+/// Refuses keys in a server's table that concern all servers.
 fn check_own(id: &ServerId, own: &Keys) -> Result<(), String> {
     let of_all = [
         (

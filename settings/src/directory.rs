@@ -1,4 +1,4 @@
-//! `directory.toml`: how a directory of servers is served, crawled, signed and anchored.
+//! `directory.toml`: how a server directory is served, crawled, signed and anchored.
 
 use crate::error::{ConfigurationError, at_line};
 use crate::secret::SecretName;
@@ -7,31 +7,32 @@ use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// Where a directory listens if its file does not say.
+/// The directory's listen address if its file does not set one.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8440);
-/// The most publishers whose keys the operator knows.
+/// The most publishers whose keys are configured.
 pub const MAX_PUBLISHERS: usize = 10_000;
-/// The most keys of the API; two of one owner may overlap.
+/// The most API keys. Two keys of the same owner may overlap in time.
 pub const MAX_API_KEYS: usize = 1_000;
-/// How long a key of the API may live.
+/// The longest lifetime of an API key.
 pub const MAX_KEY_DAYS: i64 = 90;
 
 /// The whole file.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DirectorySettings {
-    /// How others reach the directory: the log's name is made of it, and stays.
+    /// The public address of the directory. The log's name is derived from it and must stay the
+    /// same.
     pub public_url: Option<Text>,
     pub listen: Option<SocketAddr>,
     /// Where the directory keeps its data.
     pub data: Option<PathBuf>,
-    /// How others reach the operator: shown in requests and in `security.txt`.
+    /// How others can contact the operator: shown in requests and in `security.txt`.
     pub contact: Option<Text>,
-    /// Who signs checkpoints: `file` or `kms:NAME`.
+    /// The signer of checkpoints: `file` or `kms:NAME`.
     pub signer: Option<Text>,
-    /// Proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpAddr>,
-    /// When the API of this version ends, as a date of HTTP; sent as `Sunset`.
+    /// When this version of the API ends, as an HTTP date; sent as `Sunset`.
     pub sunset: Option<Text>,
     pub network: DirectoryNetwork,
     pub rates: DirectoryRates,
@@ -45,7 +46,8 @@ pub struct DirectorySettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DirectoryNetwork {
-    /// Also reach private and loopback addresses. Metadata and link-local addresses are never reached.
+    /// Whether private and loopback addresses may be reached. Metadata and link-local addresses are
+    /// never reached.
     pub allow_private: bool,
 }
 
@@ -56,7 +58,7 @@ pub struct DirectoryRates {
     pub keyed_per_minute: Option<Whole<1, 100_000_000>>,
 }
 
-/// A key of the API.
+/// An API key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryKey {
@@ -69,22 +71,22 @@ pub struct DirectoryKey {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DirectoryCrawl {
-    /// The official registry, or another with the same API.
+    /// The official registry, or another one with the same API.
     pub registry: Option<Text>,
-    /// A file of servers.
+    /// A file that lists servers.
     pub targets: Option<PathBuf>,
-    /// The newest releases of each package that are visited.
+    /// How many of each package's newest releases are visited.
     pub releases: Option<Whole<1, 100>>,
     pub workers: Option<Whole<1, 2>>,
-    /// Lets packages run their install scripts, confined.
+    /// Whether packages may run their install scripts, confined.
     pub install_scripts: bool,
-    /// How long a server may take for its handshake and all of its lists.
+    /// The time limit for a server's handshake and all of its lists.
     pub list_seconds: Option<Whole<1, 600>>,
-    /// How long the install of a package may take.
+    /// The time limit for installing a package.
     pub install_seconds: Option<Whole<1, 3_600>>,
-    /// How large an installed package may be, in MiB.
+    /// The largest installed package, in MiB.
     pub package_mebibytes: Option<Whole<1, 1_048_576>>,
-    /// Where packages' descriptions are read, instead of the public registries.
+    /// Where package descriptions are read, instead of the public registries.
     pub npm: Option<Text>,
     pub pypi: Option<Text>,
 }
@@ -93,7 +95,7 @@ pub struct DirectoryCrawl {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DirectoryClaims {
-    /// Who is asked for TXT records, over TCP, instead of the system's resolvers.
+    /// The resolvers for TXT records, over TCP, instead of the system's resolvers.
     pub resolvers: Vec<SocketAddr>,
     /// Keys of publishers that the operator knows.
     pub publisher: Vec<DirectoryPublisher>,
@@ -124,7 +126,7 @@ pub struct DirectoryWitness {
 }
 
 impl DirectorySettings {
-    /// Reads a file; where there is none, everything is as it is without one.
+    /// Reads a file. If it is missing, the defaults apply.
     pub fn read(path: &Path) -> Result<DirectorySettings, ConfigurationError> {
         let wrong = |problem: String| ConfigurationError { path: path.to_owned(), problem };
         match std::fs::read_to_string(path) {
@@ -159,7 +161,7 @@ impl DirectorySettings {
         self.listen.unwrap_or(DEFAULT_LISTEN)
     }
 
-    /// The public URL, without a slash at its end.
+    /// The public URL without a trailing slash.
     pub fn public_url(&self) -> String {
         match &self.public_url {
             Some(url) => url.trim_end_matches('/').to_owned(),

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: the key, the line where it is known, and what is expected.
+//! Describes what is wrong with a configuration: the key, the line if known, and what is expected.
 
 use crate::keys::Keys;
 use serde_path_to_error::{Path as KeyPath, Segment};
@@ -12,7 +12,7 @@ pub struct ConfigurationError {
     pub problem: String,
 }
 
-/// The line of an error and what is wrong, as one line: a failure is printed on one.
+/// An error and its line number, on a single line, because failures are printed on one.
 pub(crate) fn at_line(text: &str, error: &toml::de::Error, problem: &str) -> String {
     let problem = problem.replace('\n', ", ");
     match error.span().and_then(|span| text.get(..span.start)) {
@@ -21,10 +21,11 @@ pub(crate) fn at_line(text: &str, error: &toml::de::Error, problem: &str) -> Str
     }
 }
 
-/// A key that is not known, with the nearest one that is; or a value that its key cannot have.
+/// Explains an unknown key, suggesting the most similar known one, or a value that its key cannot
+/// have.
 pub(crate) fn explain(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
     let keys = names(error.path());
-    // Within a server's table the keys are those of the top.
+    // A server's table has the same keys as the top level.
     let general = match keys.as_slice() {
         ["server", _, rest @ ..] => rest.join("."),
         _ => keys.join("."),
@@ -34,7 +35,8 @@ pub(crate) fn explain(text: &str, error: &serde_path_to_error::Error<toml::de::E
     at_line(text, error.inner(), &problem)
 }
 
-/// What is wrong with a key: `general` is its name among the known ones, `shown` its name in this file.
+/// Describes what is wrong with a key: `general` is its name among the known keys, `shown` its name
+/// in this file.
 pub(crate) fn describe(known: &[String], general: &str, shown: &str, message: &str) -> String {
     if known.iter().any(|known| is_within(known, general) || is_within(general, known)) {
         return format!("`{shown}`: {message}");
@@ -45,13 +47,13 @@ pub(crate) fn describe(known: &[String], general: &str, shown: &str, message: &s
     format!("unknown key `{shown}`{}", suggestion.unwrap_or_default())
 }
 
-/// Whether a key is a table, or the key of a value inside it.
+/// Whether `table` is `key`, or a table around it.
 fn is_within(table: &str, key: &str) -> bool {
     key.strip_prefix(table)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || table.is_empty())
 }
 
-/// The keys on the way to a value, without the places in lists.
+/// The keys on the path to a value, without list indices.
 pub(crate) fn names(path: &KeyPath) -> Vec<&str> {
     let names = path.iter().filter_map(|segment| match segment {
         Segment::Map { key } => Some(key.as_str()),
@@ -60,7 +62,8 @@ pub(crate) fn names(path: &KeyPath) -> Vec<&str> {
     names.collect()
 }
 
-/// Every key that the tables have, with the tables' names. A list of tables shows its keys by its first element.
+/// Every key of the tables, including the tables' names. The keys of a list of tables come from its
+/// first element.
 pub(crate) fn known_keys(tables: &impl serde::Serialize) -> Vec<String> {
     let mut found = Vec::new();
     if let Ok(keys) = serde_json::to_value(tables) {

@@ -1,5 +1,6 @@
-//! The settings of the gateway, read from `gateway.toml`: typed, with every mistake of the file found at once. What belongs to
-//! a feature that this version lacks is a mistake too, so that no protection is configured that is not there.
+//! The settings of the gateway, read from `gateway.toml`: typed, with all mistakes in the file
+//! reported together. Keys of features that this version lacks are mistakes too, so that nobody
+//! relies on a protection that does not exist.
 
 mod change;
 mod front;
@@ -37,7 +38,7 @@ use std::time::Duration;
 use tables::{AgeTable, GatewayFile, TracesTable};
 use url::Url;
 
-/// How often servers are looked at without a call if the file does not say.
+/// How often servers are checked between calls, if the file does not say.
 const RECHECK_SECONDS: u64 = 600;
 
 pub use change::ServerChanges;
@@ -60,27 +61,28 @@ pub use vault::{VaultLogin, VaultPath, VaultSettings};
 pub use web_url::{BadWebUrl, WebOrigin, WebUrl};
 pub use webhook::{WebhookSettings, WebhookUrl};
 
-/// All that a `gateway.toml` says. Relative paths are resolved against the file's folder.
+/// The contents of a `gateway.toml`. Relative paths are resolved against the file's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewaySettings {
     pub front: FrontSettings,
-    /// Where the store is, as `store::Location` reads it; `None`: the home's.
+    /// The store, in the notation of `store::Location`; `None` means the home's own.
     pub store: Option<String>,
     pub store_loss: StoreLoss,
     pub auth: AuthSettings,
     pub policy: PolicySettings,
-    /// Where secrets named `vault:…` are.
+    /// Where secrets named `vault:…` are stored.
     pub vault: Option<VaultSettings>,
-    /// The identity that opens secrets named `age:…`.
+    /// The identity that decrypts secrets named `age:…`.
     pub age: Option<SecretName>,
-    /// Who is told of calls that wait for a person.
+    /// The webhook that is notified of calls that wait for a person.
     pub webhook: Option<WebhookSettings>,
     pub posture: Option<Posture>,
     pub first_use: FirstUsePolicy,
     pub drift_scope: DriftScope,
-    /// How often servers are looked at without a call; 0 for never.
+    /// How often servers are checked between calls; 0 means never.
     pub recheck_seconds: u64,
-    /// What counts for all servers; each server's settings have it with its own keys over it.
+    /// Applies to all servers. Each server's settings contain it with the server's own keys
+    /// applied.
     pub admission: Admission,
     pub relist: Relist,
     pub guard: Guard,
@@ -91,11 +93,11 @@ pub struct GatewaySettings {
     pub traces: TraceSettings,
     /// The gateway as an authorization server for clients.
     pub oauth_proxy: Option<ProxySettings>,
-    /// Past which rates a session is throttled or quarantined.
+    /// The rates above which a session is throttled or quarantined.
     pub anomaly: Anomaly,
-    /// The directory that is asked what other installs saw.
+    /// The directory to query for what other installs observed.
     pub network: Network,
-    /// The model that is asked for opinions.
+    /// The model to ask for opinions.
     pub judge: JudgeKeys,
     pub servers: BTreeMap<ServerId, Arc<ServerSettings>>,
     pub toolsets: BTreeMap<ServerId, Toolset>,
@@ -104,20 +106,20 @@ pub struct GatewaySettings {
 /// Where spans of calls are sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// An OTLP/HTTP collector; `None`: no spans are made.
+    /// An OTLP/HTTP collector; `None` disables spans.
     pub otlp: Option<String>,
     pub headers: BTreeMap<String, SecretName>,
 }
 
-/// Who may prove to be whom.
+/// How callers authenticate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether keys of `holdpoint key create` count.
+    /// Whether keys made by `holdpoint key create` are accepted.
     pub keys: bool,
 }
 
-/// Where the policies are. Without files everything is denied.
+/// The policy files. Without any, everything is denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySettings {
     /// Absolute patterns, such as `/etc/holdpoint/policies/*.cedar`.
@@ -126,7 +128,7 @@ pub struct PolicySettings {
 }
 
 impl GatewaySettings {
-    /// Reads the text of a `gateway.toml` that is in this folder.
+    /// Reads the text of a `gateway.toml` located in this folder.
     pub fn read(text: &str, folder: &Path) -> Result<GatewaySettings, Vec<Mistake>> {
         if text.len() as u64 > MAX_CONFIGURATION_BYTES {
             let sentence = format!("the file is larger than {MAX_CONFIGURATION_BYTES} bytes");
@@ -144,7 +146,7 @@ impl GatewaySettings {
         }
     }
 
-    /// What the operator should know although the file is accepted.
+    /// Problems that the operator should know about although the file is accepted.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.auth.issuers.is_empty() && !self.auth.keys && !self.front.has_client_ca() {
@@ -181,14 +183,14 @@ impl GatewaySettings {
         warnings
     }
 
-    /// How often a server is looked at without a call; `None` for never. A server that needs a caller's credentials is
-    /// looked at within that caller's requests only.
+    /// How often a server is checked between calls; `None` means never. A server that needs a
+    /// caller's credentials is checked only as part of that caller's requests.
     pub fn recheck_interval(&self, server: &ServerSettings) -> Option<Duration> {
         let seconds = server.recheck_seconds.unwrap_or(self.recheck_seconds);
         (seconds > 0 && server.has_own_credentials()).then(|| Duration::from_secs(seconds))
     }
 
-    /// The keys that the engine reads for `run`, as they count for one server here.
+    /// The keys that the engine would read for `run`, as they apply to one server of the gateway.
     pub fn engine_keys(&self, server: &ServerSettings) -> Keys {
         Keys {
             posture: self.posture,
@@ -293,7 +295,7 @@ fn from_file(
     })
 }
 
-/// Where the identity is that opens files which age encrypted.
+/// Reads where the identity that decrypts age-encrypted files is stored.
 fn read_age(
     table: Option<&AgeTable>,
     folder: &Path,
@@ -310,7 +312,8 @@ fn read_age(
     }
 }
 
-/// A password is a secret, and no secret is in the file. The rest of an address is judged by the store itself.
+/// Refuses a password, since the file must not contain secrets. The store checks the rest of the
+/// address itself.
 fn check_store(written: Option<&str>, mistakes: &mut Mistakes<'_>) {
     let place = Place::top().key("gateway").key("store");
     let Some(text) = written else { return };
@@ -335,7 +338,7 @@ fn check_store(written: Option<&str>, mistakes: &mut Mistakes<'_>) {
     }
 }
 
-/// The store's text with a relative path taken from the file's folder.
+/// The store's text, with a relative path resolved against the file's folder.
 fn in_folder(store: &str, folder: &Path) -> String {
     match store.split_once(':') {
         Some(("file", path)) if !path.is_empty() => format!("file:{}", folder.join(path).display()),
@@ -380,7 +383,7 @@ fn check_traces(traces: &TracesTable, mistakes: &mut Mistakes<'_>) {
     }
 }
 
-/// The files of admission with their paths taken from the file's folder.
+/// The files of admission, with paths resolved against the file's folder.
 fn resolve(mut admission: Admission, folder: &Path) -> Admission {
     let is_built_in =
         admission.scheme.as_deref().is_none_or(|name| Scheme::built_in(name).is_some());

@@ -1,4 +1,5 @@
-//! The keys of the configuration. A server's own table takes the same ones, but for those that concern all servers.
+//! The keys of the configuration. A server's own table takes the same keys, except for those that
+//! concern all servers.
 
 use crate::network::{JudgeKeys, Network};
 use crate::sandbox::Sandbox;
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Defines the tables. Every key of them is optional, and no other is known.
+/// Defines the tables. Every key is optional, and unknown keys are refused.
 macro_rules! tables {
     ($($(#[$doc:meta])* $name:ident { $($(#[$key_doc:meta])* $key:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -29,7 +30,7 @@ macro_rules! tables {
     )*};
 }
 
-/// Defines the words that a key takes; the first one is the default.
+/// Defines the words that a key accepts; the first one is the default.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident,)* })*) => {$(
         $(#[$doc])*
@@ -42,7 +43,7 @@ macro_rules! words {
 pub(crate) use {tables, words};
 
 tables! {
-    /// All that the file says, or all that counts for one server.
+    /// Everything in the file, or everything that applies to one server.
     Keys {
         posture: Option<Posture>,
         first_use: FirstUsePolicy,
@@ -62,14 +63,14 @@ tables! {
         anomaly: Anomaly,
         network: Network,
         judge: JudgeKeys,
-        /// Of a server's tools that `tool_risk` does not name. For incident mode.
+        /// The risk of a server's tools that `tool_risk` does not name, for incident mode.
         risk: Option<Parsed<Risk>>,
         tool_risk: BTreeMap<String, Parsed<Risk>>,
         notify: Notify,
         receipts: Receipts,
         export: Export,
         store: Option<Text>,
-        /// What differs for one server.
+        /// Overrides for one server.
         server: BTreeMap<ServerId, Keys>,
     }
     Relist {
@@ -91,12 +92,12 @@ tables! {
         frame_bytes: Option<Count>,
         arguments_bytes: Option<Count>,
         depth: Option<Count>,
-        /// 0: no limit.
+        /// 0 means no limit.
         call_timeout_seconds: Option<Count>,
         shutdown_grace_seconds: Option<Count>,
         start_timeout_seconds: Option<Whole<1, 3600>>,
     }
-    /// Who has to vouch for a server.
+    /// Who must vouch for a server.
     Admission {
         trust_root: Option<Text>,
         required: Option<Text>,
@@ -111,7 +112,7 @@ tables! {
         integrity: Option<Parsed<Digest>>,
         allow_tools: Option<Vec<String>>,
     }
-    /// What the arguments of calls have to keep, and how many calls may be made.
+    /// The rules for call arguments, and the rate limits.
     Preflight {
         /// Whether `run` checks arguments against the approved input schema. A gateway always does.
         schema: Option<bool>,
@@ -130,17 +131,17 @@ tables! {
         unattended: bool,
         in_client: bool,
     }
-    /// Which calls of a server the person at the client has to allow, each time.
+    /// The calls of a server that the user of the client must allow each time.
     Approval {
         tools: Option<Vec<String>>,
     }
-    /// Whether a server's behaviour may be tried where a change of its contract is about behaviour.
+    /// Whether a server's behavior may be tested when a change of its contract is about behavior.
     Behavior {
         mode: BehaviorMode,
-        /// The server is the operator's own.
+        /// The server belongs to the operator.
         owner: bool,
     }
-    /// Past which rates a session is throttled or quarantined.
+    /// The rates above which a session is throttled or quarantined.
     Anomaly {
         throttle: AnomalyRates,
         quarantine: AnomalyRates,
@@ -152,7 +153,7 @@ tables! {
         new_tools: Option<Parsed<Rate>>,
         egress_blocks: Option<Parsed<Rate>>,
     }
-    /// How a person is told that something is held.
+    /// How a person is notified that something is held.
     Notify {
         desktop: Option<bool>,
     }
@@ -165,27 +166,27 @@ tables! {
     }
     Export {
         otlp: Option<Text>,
-        /// Headers by their names; the values are secrets.
+        /// Headers by name; the values are secrets.
         otlp_headers: Option<BTreeMap<String, SecretName>>,
         syslog: Option<Text>,
     }
 }
 
 words! {
-    /// What is done with a server that is seen for the first time.
+    /// How a server is treated that is seen for the first time.
     FirstUsePolicy { #[default] Trust, Approve, }
     NewTools { #[default] Defer, Accept, }
-    /// What becomes of an argument that the approved schema does not name.
+    /// How an argument that the approved schema does not declare is treated.
     UnknownFields { #[default] Refuse, Allow, }
     /// Which calls share a rate and a quota.
     RatePer { #[default] Principal, PrincipalTool, Tool, Server, }
-    /// How behaviour is tried.
+    /// How behavior is tested.
     BehaviorMode {
         #[default]
         Off,
-        /// The server is started in a sandbox without a network, and called there.
+        /// The server is started in a sandbox without network access, and called there.
         Sandbox,
-        /// The operator's own server is sent calls that it has to refuse.
+        /// The operator's own server receives calls that it must refuse.
         ReadOnly,
     }
     ParameterText { #[default] Hold, Defer, }
@@ -196,7 +197,7 @@ words! {
 }
 
 impl Keys {
-    /// How a server is judged, under this posture where a command line names one.
+    /// The settings for judging a server, with the posture of the command line if given.
     pub fn judging(&self, posture: Option<Posture>) -> Settings {
         let mut settings = Settings::default();
         let Guard { inert_string_max, inert_entry_max, new_tools } = &self.guard;
@@ -223,7 +224,7 @@ impl Behavior {
 }
 
 impl Preflight {
-    /// A key that does nothing, or not what it seems to, and what to do about it.
+    /// A key that has no effect, or not the apparent one, and what to do about it.
     pub(crate) fn mistake(&self) -> Option<(&'static str, &'static str)> {
         let Preflight { path_args, workspace, url_args, net_allow, rate, quota, per, .. } = self;
         let is_empty = |places: &Option<Vec<Parsed<ArgumentPlace>>>| {
@@ -277,7 +278,7 @@ impl Preflight {
         }
     }
 
-    /// How many calls may be made; `None` if they are not counted.
+    /// The rate limits; `None` if calls are not limited.
     pub fn throttle(&self) -> Option<Throttle> {
         let scope = match self.per.unwrap_or_default() {
             RatePer::Principal => RateScope::Principal,
@@ -289,7 +290,7 @@ impl Preflight {
         (rate.is_some() || quota.is_some()).then_some(Throttle { rate, quota, scope })
     }
 
-    /// The arguments that are paths, and the folder that they have to stay in.
+    /// The arguments that are paths, and the folder that they must stay in.
     pub fn paths(&self) -> Option<(Vec<ArgumentPlace>, Workspace)> {
         let places = self.path_args.as_ref()?.iter().map(|Parsed(place)| place.clone());
         let Parsed(workspace) = self.workspace.clone()?;
@@ -304,7 +305,7 @@ impl Preflight {
     }
 }
 
-/// What a throttled session may call, where `throttle_to` is not set.
+/// The rate of a throttled session if `throttle_to` is not set.
 const USUAL_PACE: Rate = Rate { calls: 30, period: Duration::from_secs(60) };
 
 impl AnomalyRates {
@@ -328,7 +329,7 @@ impl Anomaly {
         (!is_empty).then_some(AnomalyRules { throttle, quarantine, throttle_to })
     }
 
-    /// Why the table does not do what it seems to.
+    /// Why the table does not have its apparent effect.
     pub(crate) fn mistake(&self) -> Option<&'static str> {
         let is_idle = self.throttle_to.is_some() && self.throttle == AnomalyRates::default();
         is_idle.then_some(
@@ -338,7 +339,7 @@ impl Anomaly {
 }
 
 impl Approval {
-    /// Why the list of tools does not do what it seems to.
+    /// Why the list of tools does not have its apparent effect.
     pub(crate) fn mistake(&self) -> Option<&'static str> {
         let tools = self.tools.as_ref()?;
         if tools.is_empty() {
@@ -354,7 +355,7 @@ impl Approval {
 }
 
 impl Admission {
-    /// A key that is set and describes a single server, so it does not belong at the top.
+    /// A key that is set and describes a single server, so it is not allowed at the top level.
     pub(crate) fn key_of_one_server(&self) -> Option<&'static str> {
         let Admission {
             attestation, program_digest, package, version, integrity, allow_tools, ..
@@ -370,19 +371,19 @@ impl Admission {
         of_one_server.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
     }
 
-    /// Whether an attestation is required: both the signers that count and the level are named.
+    /// Whether an attestation is required: both the trusted signers and the level are configured.
     pub fn is_required(&self) -> bool {
         self.trust_root.is_some() && self.required.is_some()
     }
 
-    /// Whether it asks who vouches for a server without saying all that it takes: the server's entry may have the rest.
+    /// Whether it configures attestation incompletely. The server's own entry may contain the rest.
     pub fn is_partial(&self) -> bool {
         let is_begun =
             self.trust_root.is_some() || self.required.is_some() || self.attestation.is_some();
         is_begun && !self.is_required()
     }
 
-    /// What the program of a server has to be: all of it has to hold. The error names the key that is missing.
+    /// What a server's program must match; all of it is required. The error names the missing key.
     pub fn bindings(&self) -> Result<Vec<Binding>, &'static str> {
         let file = self.program_digest.clone().map(|Parsed(digest)| Binding::File(digest));
         let package = match (&self.package, &self.version, &self.integrity) {

@@ -1,7 +1,8 @@
-//! The configuration as typed values: read from a TOML file in which every key is optional and unknown ones are refused
-//! with a suggestion. Secrets are named in it and never written down.
+//! The configuration as typed values, read from a TOML file in which every key is optional and
+//! unknown keys are refused with a suggestion. The file names secrets and never contains them.
 //!
-//! This crate only reads files. What the values mean to a gate, a store or a collector is decided by their users.
+//! This crate only reads files. The users of the values decide what they mean for a gate, a store
+//! or a collector.
 #![forbid(unsafe_code)]
 
 mod configuration;

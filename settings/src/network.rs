@@ -1,5 +1,5 @@
-//! `[network]` and `[judge]`: what an install may ask others, and what vetoes it. Nothing is asked unless both a URL and a
-//! key are named, and no veto applies.
+//! `[network]` and `[judge]`: what an install may ask others, and what vetoes it. Nothing is
+//! requested unless both a URL and a key are configured and no veto applies.
 
 use crate::configuration::Configuration;
 use crate::keys::{tables, words};
@@ -9,42 +9,43 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The file with which the administrator of a machine forbids the network.
+/// The file with which a machine's administrator can forbid the network.
 pub const ENTERPRISE_FILE: &str = "/etc/holdpoint/holdpoint.toml";
-/// The variable with which a person asks all programs not to call home (consoledonottrack.com).
+/// The variable by which a person asks all programs not to send data home (consoledonottrack.com).
 pub const DO_NOT_TRACK: &str = "DO_NOT_TRACK";
 
 tables! {
-    /// The directory that is asked what other installs saw.
+    /// The directory to query for what other installs observed.
     Network {
         url: Option<Text>,
         key: Option<SecretName>,
-        /// Also reach private and loopback addresses. Metadata and link-local addresses are never reached.
+        /// Whether private and loopback addresses may be reached. Metadata and link-local addresses
+        /// are never reached.
         allow_private: bool,
-        /// Also tell the directory what was met and decided here.
+        /// Whether to report observations and decisions to the directory.
         contribute: bool,
-        /// Vetoes all of it, whatever else is written.
+        /// Vetoes all of it, whatever else is configured.
         forbid: bool,
     }
-    /// The model that is asked for an opinion on a change that the comparison cannot settle.
+    /// The model to ask for an opinion on a change that the comparison cannot settle.
     JudgeKeys {
         api: Option<JudgeApi>,
-        /// The whole address of its chat API.
+        /// The full address of its chat API.
         url: Option<Text>,
         model: Option<Text>,
         key: Option<SecretName>,
         allow_private: bool,
-        /// How many questions a day all servers may cost together.
+        /// The most questions per day for all servers together.
         daily: Option<Whole<1, 200>>,
-        /// How many questions a day one server may cost.
+        /// The most questions per day for one server.
         daily_per_server: Option<Whole<1, 200>>,
-        /// Whether `holdpoint screen` asks it without `--judge`.
+        /// Whether `holdpoint screen` asks the model without `--judge`.
         screen: bool,
     }
 }
 
 words! {
-    /// Which chat API the model speaks.
+    /// The chat API that the model is served by.
     JudgeApi {
         /// `POST …/chat/completions`
         #[default]
@@ -55,7 +56,7 @@ words! {
 }
 
 impl Network {
-    /// A key that cannot be used as it is written, and why.
+    /// A key that cannot be used as configured, and why.
     pub fn mistake(&self) -> Option<(&'static str, String)> {
         match (&self.url, &self.key) {
             (Some(_), None) => {
@@ -75,7 +76,7 @@ impl Network {
         url.map(|why| ("url", why.to_owned())).or(key.map(|why| ("key", why)))
     }
 
-    /// Whether a directory is named.
+    /// Whether a directory is configured.
     pub fn is_named(&self) -> bool {
         self.url.is_some() && self.key.is_some()
     }
@@ -109,7 +110,8 @@ fn url_mistake(url: &str) -> Option<&'static str> {
     (!is_web).then_some("begins with `https://`, or with `http://` for a private address")
 }
 
-/// A key of the network is read by the gate itself, and lives 90 days: it is kept where a person can replace it.
+/// The gate itself reads a network key, which is valid for 90 days. It must be stored where a
+/// person can replace it.
 fn key_mistake(key: &SecretName) -> Option<String> {
     match key {
         SecretName::Env(_) | SecretName::File(_) | SecretName::Keyring(_) => None,
@@ -119,7 +121,7 @@ fn key_mistake(key: &SecretName) -> Option<String> {
     }
 }
 
-/// Why nothing is asked of anyone, although the configuration names whom to ask.
+/// Why nothing is requested although the configuration names whom to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Veto {
     DoNotTrack,
@@ -144,20 +146,20 @@ impl fmt::Display for Veto {
     }
 }
 
-/// What vetoes are read from.
+/// The sources of vetoes.
 #[derive(Debug, Clone, Copy)]
 pub struct VetoSources<'a> {
-    /// Whether `DO_NOT_TRACK` has a value that asks for it.
+    /// Whether `DO_NOT_TRACK` has a value that requests it.
     pub do_not_track: bool,
     /// The administrator's file.
     pub enterprise: &'a Path,
-    /// Whether `holdpoint network off` was the last word.
+    /// Whether the network was last turned off with `holdpoint network off`.
     pub is_off: bool,
 }
 
 impl Network {
-    /// The first veto that applies. An administrator's file that cannot be read forbids: a mistake in it must not open the
-    /// network.
+    /// The first veto that applies. An unreadable administrator's file counts as a veto, so that a
+    /// mistake in it cannot enable the network.
     pub fn veto(&self, sources: VetoSources<'_>) -> Option<Veto> {
         if sources.do_not_track {
             return Some(Veto::DoNotTrack);

@@ -1,4 +1,5 @@
-//! `[sandbox]`: what a confined server may use. The same keys are a server's `sandbox` at the gateway.
+//! `[sandbox]`: what a confined server may use. A server's `sandbox` table in `gateway.toml` has
+//! the same keys.
 
 use crate::keys::tables;
 use crate::value::{Parsed, Text, Whole};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 tables! {
     /// What a confined server may use.
     Sandbox {
-        /// Whether the server does not start where the system cannot confine it wholly.
+        /// If set, the server does not start unless the system can confine it completely.
         required: Option<bool>,
         fs: Option<Parsed<FilePolicy>>,
         workspace: Option<ConfinedPath>,
@@ -17,9 +18,9 @@ tables! {
         net_allow: Option<Vec<Parsed<HostRule>>>,
         read: Option<Vec<ConfinedPath>>,
         write: Option<Vec<ConfinedPath>>,
-        /// Names of variables of our own environment that the server gets.
+        /// Names of variables of our environment that are passed to the server.
         env: Option<Vec<Text>>,
-        /// Whether it may use what browsers need: shared memory that no limit bounds.
+        /// Whether it may use what browsers need: shared memory, which the limits do not cover.
         browser: Option<bool>,
         memory_bytes: Option<Whole<{ 64 << 20 }, { 1 << 40 }>>,
         processes: Option<Whole<8, 65_536>>,
@@ -29,7 +30,7 @@ tables! {
     }
 }
 
-/// An absolute path, or one that begins with `~/`.
+/// A path that is absolute or starts with `~/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ConfinedPath(PathBuf);
@@ -53,7 +54,7 @@ impl ConfinedPath {
         ConfinedPath(path)
     }
 
-    /// The path, with the user's home in place of `~`.
+    /// The path, with `~` replaced by the user's home.
     pub fn resolve(&self, home: Option<&Path>) -> PathBuf {
         match (self.0.strip_prefix("~"), home) {
             (Ok(rest), Some(home)) => home.join(rest),
@@ -63,7 +64,7 @@ impl ConfinedPath {
 }
 
 impl Sandbox {
-    /// Whether it asks for confinement: keys of the install step alone do not.
+    /// Whether it requests confinement: keys of the install step alone do not.
     pub fn is_asked(&self) -> bool {
         let Sandbox { npm_registry, python_index, .. } = self;
         let install = Sandbox {
@@ -91,7 +92,7 @@ impl Sandbox {
         }
     }
 
-    /// A key that does nothing, or not what it seems to, and what to do about it.
+    /// A key that has no effect, or not the apparent one, and what to do about it.
     pub(crate) fn mistake(&self) -> Option<(&'static str, &'static str)> {
         let (fs, net) = (self.fs.map(|it| it.0), self.net.map(|it| it.0));
         let has_paths = self.workspace.is_some() || self.read.is_some() || self.write.is_some();

@@ -1,4 +1,5 @@
-//! The names of secrets. A configuration and a command line name where a secret is kept; its value is never in them.
+//! The names of secrets. A configuration or a command line says where a secret is stored, and never
+//! contains its value.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,7 +9,7 @@ use std::str::FromStr;
 /// The largest secret that is read.
 pub const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// Where a secret is kept.
+/// Where a secret is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub enum SecretName {
@@ -24,7 +25,8 @@ pub enum SecretName {
     Keyring(String),
 }
 
-/// Why a secret could not be had. Its value is never part of it, nor is a text that names no place: it may be the value.
+/// Why a secret could not be read. The error never contains its value, nor a text that is not a
+/// valid name: it may be the value.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("a secret cannot be given directly; expected `env:VARIABLE` or `file:PATH`")]
@@ -56,7 +58,7 @@ impl FromStr for SecretName {
     }
 }
 
-/// The place, as it is written.
+/// The name, as written.
 impl fmt::Display for SecretName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = match self {
@@ -79,7 +81,7 @@ impl TryFrom<String> for SecretName {
 }
 
 impl SecretName {
-    /// Refuses a name of a place that is not read by this program.
+    /// Refuses a name whose place this program cannot read.
     pub fn check_readable(&self) -> Result<(), SecretError> {
         match self {
             SecretName::Env(_) | SecretName::File(_) => Ok(()),
@@ -89,7 +91,8 @@ impl SecretName {
         }
     }
 
-    /// The secret, without the line end that a file has. `variable` looks an environment variable up.
+    /// Reads the secret, without a file's trailing line break. `variable` looks up an environment
+    /// variable.
     pub fn read(
         &self,
         variable: impl FnOnce(&str) -> Option<String>,

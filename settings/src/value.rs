@@ -1,4 +1,4 @@
-//! The values of keys. Each says in its error what it expects.
+//! The types of values. Each type's error says what is expected.
 
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,11 +6,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-/// A whole number within bounds.
+/// An integer within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
 
-/// A whole number from 0 up.
+/// An integer from 0 up.
 pub type Count = Whole<0, { u64::MAX }>;
 
 impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
@@ -42,14 +42,14 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for WholeVisitor<LEAST, MOST
         found.map(Whole).ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
     }
 
-    /// What JSON has for a number that is not negative.
+    /// JSON's type for nonnegative integers.
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
         let found = Some(number).filter(|number| (LEAST..=MOST).contains(number));
         found.map(Whole).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 }
 
-/// A text that is not empty.
+/// A nonempty text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Text(String);
@@ -74,7 +74,7 @@ impl Deref for Text {
     }
 }
 
-/// A text that is read by the type that it stands for.
+/// A text that is parsed by the type it represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parsed<T>(pub T);
 
@@ -91,7 +91,7 @@ impl<T: fmt::Display> Serialize for Parsed<T> {
     }
 }
 
-/// A size (`"64MiB"`), a duration (`"90d"`), or a list of one of each.
+/// A size (`"64MiB"`), a duration (`"90d"`), or a list with one of each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Amounted")]
 pub struct Amounts {
@@ -102,7 +102,7 @@ pub struct Amounts {
 const AMOUNTS: &str =
     "expected a size (`\"64MiB\"`), a duration (`\"90d\"`), or a list of one of each";
 
-/// As it is written.
+/// The value as written.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -145,7 +145,7 @@ impl TryFrom<Amounted> for Amounts {
     }
 }
 
-/// What a text measures.
+/// The quantity that a text denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Amount {
     Bytes(u64),

@@ -1,4 +1,4 @@
-//! What a changed file means for a running gateway.
+//! The effects of a changed file on a running gateway.
 
 use super::GatewaySettings;
 use gate::server::ServerId;
@@ -13,7 +13,7 @@ pub struct ServerChanges {
 }
 
 impl GatewaySettings {
-    /// How the servers of a newer file differ from these.
+    /// How the servers of a newer file differ from the current ones.
     pub fn server_changes(&self, newer: &GatewaySettings) -> ServerChanges {
         let mut changes = ServerChanges::default();
         for (id, settings) in &newer.servers {
@@ -28,7 +28,7 @@ impl GatewaySettings {
         changes
     }
 
-    /// The keys that differ in a newer file and count only after a restart.
+    /// The keys that differ in a newer file but take effect only after a restart.
     pub fn restart_keys(&self, newer: &GatewaySettings) -> Vec<&'static str> {
         let (own, front) = (&self.front, &newer.front);
         let differing = [
@@ -50,7 +50,8 @@ impl GatewaySettings {
         differing.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }
 
-    /// The same with the values that a running gateway has for the keys that count only after a restart.
+    /// These settings, with the running gateway's values for the keys that take effect only after a
+    /// restart.
     #[must_use]
     pub fn with_restart_keys_of(self, running: &GatewaySettings) -> GatewaySettings {
         let own = running.front.clone();

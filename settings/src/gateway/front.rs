@@ -1,4 +1,4 @@
-//! `[gateway]`: where it listens, how connections are protected, and its limits.
+//! `[gateway]`: the listen addresses, how connections are protected, and limits.
 
 use super::mistake::{Mistakes, Place};
 use super::peers::{self, PeerSettings};
@@ -9,36 +9,36 @@ use crate::value::{Parsed, Text};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-/// Where a gateway listens if its file does not say.
+/// The gateway's listen address if its file does not set one.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8420);
 
-/// How the gateway is reached.
+/// The gateway's network interfaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontSettings {
     pub listen: SocketAddr,
-    /// Where the admin API and the console are served instead of `listen`.
+    /// Where the admin API and the console are served, if not on `listen`.
     pub admin_listen: Option<SocketAddr>,
     pub metrics_listen: Option<SocketAddr>,
-    /// How other nodes reach this one, where there are several.
+    /// How other nodes reach this one, if there are several.
     pub peers: Option<PeerSettings>,
     pub public_url: WebOrigin,
     pub transport: Transport,
     pub limits: GatewayLimits,
-    /// Origins beside that of `public_url` whose pages may call.
+    /// Additional origins, besides `public_url`, whose pages may make requests.
     pub allowed_origins: Vec<WebOrigin>,
 }
 
-/// How the connections of `listen` and `admin_listen` are protected.
+/// How the connections on `listen` and `admin_listen` are protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// Plain HTTP, from this machine only.
+    /// Plain HTTP, only from this machine.
     Loopback,
     Tls {
         cert: SecretName,
         key: SecretName,
         client_ca: Option<SecretName>,
     },
-    /// Plain HTTP from these proxies only, whose forwarding headers count.
+    /// Plain HTTP, only from these proxies, whose forwarding headers are trusted.
     TerminatedBy(Vec<AddressRange>),
 }
 
@@ -46,32 +46,32 @@ pub enum Transport {
 pub struct GatewayLimits {
     pub body_bytes: usize,
     pub sessions: usize,
-    /// Without progress.
+    /// The time limit without progress.
     pub call_timeout_seconds: u64,
     pub call_max_seconds: u64,
-    /// How long a call that needs approval waits before it is answered.
+    /// How long a call that needs approval waits before the gateway responds.
     pub approval_wait_seconds: u64,
-    /// How long an approval counts, from when it was asked for.
+    /// How long an approval is valid, counted from the request for it.
     pub approval_ttl_seconds: u64,
-    /// Calls of one caller that servers have not answered yet.
+    /// The most pending calls of one caller.
     pub calls_per_caller: usize,
-    /// The same of one server, of all callers.
+    /// The most pending calls of one server, over all callers.
     pub calls_per_server: usize,
 }
 
 impl FrontSettings {
-    /// The address that admin requests arrive at.
+    /// The address for admin requests.
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_listen.unwrap_or(self.listen)
     }
 
-    /// Whether callers can be identified by certificates.
+    /// Whether callers can authenticate with certificates.
     pub fn has_client_ca(&self) -> bool {
         matches!(&self.transport, Transport::Tls { client_ca: Some(_), .. })
     }
 }
 
-/// Whether callers can prove who they are, and whether that could be read.
+/// Whether callers can authenticate, and whether that could be determined.
 pub(super) struct Authentication {
     pub(super) is_configured: bool,
 }
@@ -201,7 +201,8 @@ fn transport(
     }
 }
 
-/// A secret's name with its path taken from the file's folder, if this program can read it.
+/// A secret's name with its path resolved against the file's folder, if this program can read the
+/// secret.
 pub(super) fn readable(
     secret: &SecretName,
     folder: &Path,

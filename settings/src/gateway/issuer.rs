@@ -1,4 +1,5 @@
-//! `[[auth.issuer]]`: whose tokens count, for which audience, and which claims say what.
+//! `[[auth.issuer]]`: whose tokens are accepted, for which audience, and the meaning of their
+//! claims.
 
 use super::front::readable;
 use super::mistake::{Mistakes, Place};
@@ -15,29 +16,30 @@ use std::path::Path;
 pub struct IssuerSettings {
     /// Compared with `iss` byte for byte.
     pub issuer: String,
-    /// Accepted as `aud` beside the URL that was asked for.
+    /// Accepted as `aud` in addition to the requested URL.
     pub audience: String,
     pub jwks_uri: WebUrl,
     pub claims: ClaimNames,
     /// Whether the key set may be at a private address.
     pub allow_private: bool,
-    /// Certificate authorities of the key set's host, instead of the system's.
+    /// Certificate authorities for the key set's host, instead of the system's.
     pub ca: Option<SecretName>,
-    /// The gateway's own client there, with which people sign in to the gateway in a browser.
+    /// The gateway's client at this issuer, with which people sign in to the gateway in a browser.
     pub sign_in: Option<SignInSettings>,
 }
 
-/// How people sign in to the gateway at an issuer.
+/// How people sign in to the gateway through an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInSettings {
     /// The gateway's client, as `ID:SECRET`.
     pub client: SecretName,
     pub client_auth: ClientAuth,
-    /// What is asked for, `openid` among it.
+    /// The requested scopes, including `openid`.
     pub scopes: Vec<String>,
 }
 
-/// The claims that say more of a caller than its subject. A claim without a name here is not read.
+/// The claims that describe a caller beyond its subject. A claim without a configured name is not
+/// read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimNames {
     pub actor_type: Option<String>,
@@ -46,7 +48,7 @@ pub struct ClaimNames {
     pub clearance: Option<String>,
 }
 
-/// Claims that the gateway reads itself and that no other meaning can be given.
+/// Claims that the gateway reads itself, so they cannot be given another meaning.
 const RESERVED_CLAIMS: [&str; 8] = ["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "amr"];
 
 pub(super) fn read(
@@ -110,7 +112,8 @@ fn issuer(
     })
 }
 
-/// `None` if there is a mistake in it, `Some(None)` if people do not sign in here.
+/// Returns `None` if there is a mistake, and `Some(None)` if people do not sign in through this
+/// issuer.
 fn sign_in(
     table: &IssuerTable,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! What is wrong with a `gateway.toml`: all of it at once, each mistake with its line and its key.
+//! The mistakes in a `gateway.toml`, all reported together, each with its line and its key.
 
 use crate::error::{describe, known_keys, names};
 use serde::Serialize;
@@ -8,13 +8,13 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-/// The most mistakes that are looked for in one file.
+/// The most mistakes reported for one file.
 const MAX_MISTAKES: usize = 100;
 
-/// One thing that is wrong with a configuration, as a sentence that names the key and what to type.
+/// One mistake in a configuration, as a sentence that names the key and what to type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// Counted from 1; `None` where the key is missing from the whole file.
+    /// Counted from 1; `None` if the key is missing from the whole file.
     pub line: Option<usize>,
     pub sentence: String,
 }
@@ -28,14 +28,14 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// A step on the way from the top of the file to a value.
+/// One step on the path from the top of the file to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Key(String),
     Index(usize),
 }
 
-/// Where a value is in the file, or would be.
+/// The place of a value in the file, even if the value is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place(Vec<Step>);
 
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-/// The mistakes of one file, collected while it is read.
+/// Collects the mistakes of one file while it is read.
 pub(super) struct Mistakes<'a> {
     text: &'a str,
     root: Spanned<DeTable<'a>>,
@@ -75,7 +75,7 @@ pub(super) struct Mistakes<'a> {
 }
 
 impl<'a> Mistakes<'a> {
-    /// A file that is not TOML has only mistakes of syntax.
+    /// If a file is not valid TOML, only its syntax errors are reported.
     pub(super) fn begin(text: &'a str) -> Result<Mistakes<'a>, Vec<Mistake>> {
         let (root, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
@@ -88,8 +88,8 @@ impl<'a> Mistakes<'a> {
         Err(errors.into_iter().take(MAX_MISTAKES).map(mistake).collect())
     }
 
-    /// The tables of the file. Serde stops at the first wrong value, so a wrong one is noted, taken out, and the rest read
-    /// again: what is returned has every value that could be read.
+    /// The tables of the file. Serde stops at the first wrong value, so that value is recorded and
+    /// removed and the rest is read again. The result contains every value that could be read.
     pub(super) fn read<T: DeserializeOwned + Serialize>(&mut self, sample: &T) -> Option<T> {
         let known = known_keys(sample);
         let mut rest = self.root.clone();
@@ -111,12 +111,13 @@ impl<'a> Mistakes<'a> {
         }
     }
 
-    /// Whether a value was written here that could not be read: what follows from its absence is no mistake of its own.
+    /// Whether the file has an unreadable value here: its apparent absence is not an additional
+    /// mistake.
     pub(super) fn is_unreadable(&self, place: &Place) -> bool {
         self.unreadable.iter().any(|unreadable| unreadable.0.starts_with(&place.0))
     }
 
-    /// Notes a mistake: the sentence goes on after the key's name.
+    /// Records a mistake. `problem` continues a sentence that starts with the key.
     pub(super) fn add(&mut self, place: &Place, problem: impl fmt::Display) {
         if self.is_unreadable(place) {
             return;
@@ -126,13 +127,13 @@ impl<'a> Mistakes<'a> {
         self.found.push(Mistake { line, sentence });
     }
 
-    /// All mistakes in the order of the file.
+    /// All mistakes in file order.
     pub(super) fn finish(mut self) -> Vec<Mistake> {
         self.found.sort_by_key(|mistake| mistake.line.unwrap_or(usize::MAX));
         self.found
     }
 
-    /// The key as a person finds it: an element of a list by its `id` where it has one.
+    /// The key as shown to a person: an element of a list is identified by its `id` if it has one.
     fn name(&self, place: &Place) -> String {
         let mut name = String::new();
         let mut here = Some(Found::Table(self.root.get_ref()));
@@ -150,7 +151,7 @@ impl<'a> Mistakes<'a> {
         name
     }
 
-    /// The line of the value, or of the nearest table around it that is written.
+    /// The line of the value, or of the innermost table around it that is present.
     fn line(&self, place: &Place) -> Option<usize> {
         let mut here = Found::Table(self.root.get_ref());
         let mut line = None;
@@ -162,7 +163,7 @@ impl<'a> Mistakes<'a> {
     }
 }
 
-/// A value on the way to a place.
+/// A value on the path to a place.
 #[derive(Clone, Copy)]
 enum Found<'t, 'a> {
     Table(&'t DeTable<'a>),
@@ -170,7 +171,7 @@ enum Found<'t, 'a> {
 }
 
 impl<'t, 'a> Found<'t, 'a> {
-    /// What a step leads to, and where in the text it begins.
+    /// The value that a step leads to, and its position in the text.
     fn child(self, step: &Step) -> Option<(Found<'t, 'a>, usize)> {
         let table = match self {
             Found::Table(table) | Found::Value(DeValue::Table(table)) => Some(table),
@@ -201,7 +202,8 @@ fn line_at(text: &str, position: usize) -> Option<usize> {
     text.get(..position).map(|before| before.matches('\n').count() + 1)
 }
 
-/// Removes the value at a place; one within a list takes the list with it, so that other elements keep their index.
+/// Removes the value at a place. For a value within a list the whole list is removed, so that other
+/// indices stay valid.
 fn take_out(root: &mut DeTable<'_>, place: &Place) -> bool {
     let last = place.0.iter().rposition(|step| matches!(step, Step::Key(_)));
     let Some((Step::Key(key), before)) =

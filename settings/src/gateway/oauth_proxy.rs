@@ -1,4 +1,5 @@
-//! `[oauth_proxy]`: the gateway as an authorization server in front of an identity provider, for clients that need one.
+//! `[oauth_proxy]`: makes the gateway an authorization server in front of an identity provider, for
+//! clients that need one.
 
 use super::front::readable;
 use super::issuer::IssuerSettings;
@@ -17,39 +18,39 @@ pub const MAX_REDIRECT_URIS: usize = 64;
 /// How clients sign in through the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxySettings {
-    /// The `[[auth.issuer]]` at which people sign in.
+    /// The `[[auth.issuer]]` that people sign in through.
     pub issuer: String,
-    /// Clients that the operator registered, by their ids.
+    /// The clients that the operator registered, by id.
     pub clients: BTreeMap<String, ProxyClient>,
     pub client_hosts: ClientHosts,
-    /// How long an access token counts.
+    /// The lifetime of an access token.
     pub access_seconds: u64,
-    /// How long a client stays signed in without a person.
+    /// How long a client stays signed in without involving a person.
     pub refresh_seconds: u64,
     /// How long a person's consent is remembered.
     pub consent_seconds: u64,
     /// Whether client-id metadata documents may be at private addresses.
     pub allow_private: bool,
-    /// Certificate authorities of the documents' hosts, instead of the system's.
+    /// Certificate authorities for the documents' hosts, instead of the system's.
     pub ca: Option<SecretName>,
 }
 
 /// A client that the operator registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyClient {
-    /// What people are shown.
+    /// The name shown to people.
     pub name: String,
     pub redirect_uris: Vec<RedirectUri>,
 }
 
-/// Whose client-id metadata documents are taken.
+/// The hosts whose client-id metadata documents are accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ClientHosts {
     #[default]
     None,
-    /// Those of these hosts.
+    /// Only these hosts.
     Named(Vec<String>),
-    /// Those of every host that may be reached.
+    /// Every host that can be reached.
     Any,
 }
 
@@ -67,7 +68,8 @@ impl ClientHosts {
     }
 }
 
-/// Why the rules for OAuth proxies (MUST 6 of the gateway profile) do not apply to a gateway that is none.
+/// Why the rules for OAuth proxies (MUST 6 of the gateway profile) do not apply to a gateway that
+/// is not one.
 pub const NO_PROXY_RATIONALE: &str = "`[oauth_proxy]` is not configured, so the gateway is a resource server only: it issues no tokens, registers no clients, sends no browser to a client, and accepts only tokens that your issuers made for it";
 
 pub(super) fn read(
@@ -103,7 +105,8 @@ pub(super) fn read(
     })
 }
 
-/// The issuer that people sign in at: the one that is named, or the only one that has a client.
+/// The issuer that people sign in through: the configured one, or else the only one that has a
+/// client.
 fn issuer(
     table: &ProxyTable,
     issuers: &[IssuerSettings],

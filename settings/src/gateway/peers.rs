@@ -1,4 +1,4 @@
-//! `peer_listen` and `peer_address`: where the nodes of a gateway reach each other.
+//! `peer_listen` and `peer_address`: how the nodes of a gateway reach each other.
 
 use super::mistake::{Mistakes, Place};
 use crate::value::Text;
@@ -12,18 +12,19 @@ const MAX_ADDRESS_BYTES: usize = 300;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerSettings {
     pub listen: SocketAddr,
-    /// What other nodes connect to; `None`: the address that is listened on.
+    /// The address that other nodes connect to; `None` means the listen address.
     pub address: Option<PeerAddress>,
 }
 
-/// A host and a port, or the variable that has them: on some platforms only the process knows its own name.
+/// A host and a port, or the variable that contains them: on some platforms only the process knows
+/// its own name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerAddress {
     Written(String),
     Env(String),
 }
 
-/// Why a node does not know where it is reached.
+/// Why a node's own address is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoPeerAddress(String);
 
@@ -95,7 +96,7 @@ pub(super) fn read(
     Some(PeerSettings { listen, address })
 }
 
-/// Whether a text is a host and a port.
+/// Checks that a text is a host and a port.
 fn check(text: &str) -> Result<(), &'static str> {
     let is_host = |host: &str| {
         !host.is_empty()

@@ -1,14 +1,14 @@
-//! The addresses that an OAuth client may be sent back to. They are compared as texts: what two readers of a URL could take for
-//! different addresses is refused before that.
+//! The addresses that an OAuth client may be redirected to. They are compared as text, so a text
+//! that two URL parsers could take for different addresses is refused beforehand.
 
 use std::fmt;
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// The longest redirect URI that is read.
+/// The longest redirect URI that is accepted.
 pub const MAX_REDIRECT_URI_BYTES: usize = 2_048;
 
-/// Schemes that a browser acts on itself, or that lead to no application.
+/// Schemes that a browser handles itself, or that do not lead to an application.
 const REFUSED_SCHEMES: [&str; 17] = [
     "about",
     "blob",
@@ -29,7 +29,7 @@ const REFUSED_SCHEMES: [&str; 17] = [
     "wss",
 ];
 
-/// Why a text is not a redirect URI that can be used.
+/// Why a text is refused as a redirect URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRedirectUri {
     #[error(
@@ -48,23 +48,23 @@ pub enum BadRedirectUri {
     Scheme,
 }
 
-/// How a redirect URI leads to the client.
+/// The kind of a redirect URI's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RedirectKind {
-    /// To a web site.
+    /// A web site.
     Web,
-    /// To a program on the person's own machine, at any port (RFC 8252 §7.3).
+    /// A program on the person's own machine, at any port (RFC 8252 §7.3).
     Loopback,
-    /// To a program that the system starts for this scheme (RFC 8252 §7.1).
+    /// A program that the system starts for this scheme (RFC 8252 §7.1).
     PrivateScheme,
 }
 
-/// A redirect URI, as it was written.
+/// A redirect URI with its original text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RedirectUri {
     text: String,
     kind: RedirectKind,
-    /// What a person is shown: the host, or the scheme where there is none.
+    /// Shown to people: the host, or the scheme if there is no host.
     place: String,
 }
 
@@ -77,13 +77,13 @@ impl RedirectUri {
         self.kind
     }
 
-    /// The host that it leads to, or the scheme where that starts a program.
+    /// The host of the URI, or its scheme if that starts a program.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// Whether a client that registered this one may be sent to the other: it is the same, or differs from it by the port of
-    /// a loopback address alone.
+    /// Whether a client that registered this URI may be redirected to the other one: they are
+    /// equal, or differ only in the port of a loopback address.
     pub fn allows(&self, asked: &RedirectUri) -> bool {
         if self.text == asked.text {
             return true;
@@ -97,7 +97,7 @@ impl RedirectUri {
     }
 }
 
-/// A loopback address as host and everything behind the port.
+/// A loopback address without its port: the host, and everything after the port.
 fn without_port(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("http://")?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -113,7 +113,8 @@ impl FromStr for RedirectUri {
     type Err = BadRedirectUri;
 
     fn from_str(text: &str) -> Result<RedirectUri, BadRedirectUri> {
-        // `url` repairs spaces, tabs and backslashes; browsers and other readers may repair them differently.
+        // `url` repairs spaces, tabs and backslashes; browsers and other parsers may repair them
+        // differently.
         let is_plain = text.len() <= MAX_REDIRECT_URI_BYTES
             && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         if !is_plain {
@@ -124,7 +125,8 @@ impl FromStr for RedirectUri {
             return Err(BadRedirectUri::Fragment);
         }
         let scheme = url.scheme();
-        // Written in lower case, and with both slashes where there is a host: nothing was repaired.
+        // The scheme must be in lower case, with both slashes if there is a host, so that nothing
+        // was repaired.
         if !text.starts_with(&format!("{scheme}:")) {
             return Err(BadRedirectUri::NotAUrl);
         }
@@ -149,7 +151,8 @@ fn web(text: &str, url: &Url) -> Result<(RedirectKind, String), BadRedirectUri> 
     if shown.contains('*') {
         return Err(BadRedirectUri::Wildcard);
     }
-    // The host as it was written: `127.1` and `0x7f.1` are other spellings of an address that would compare as another.
+    // Use the host as written: `127.1` and `0x7f.1` are other spellings of an address that would
+    // compare as different.
     let written = match authority.rsplit_once(':') {
         Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => host,
         Some(_) if authority.ends_with(']') => authority,

@@ -1,4 +1,4 @@
-//! `[[server]]`: a server behind the gateway, how it is reached and what the operator says of it.
+//! `[[server]]`: a server behind the gateway, how it is reached, and the operator's rules for it.
 
 mod credentials;
 mod reach;
@@ -17,29 +17,31 @@ pub(super) use credentials::read_scopes;
 pub use credentials::{Credentials, GrantKind, GrantSettings, UserGrantSettings};
 pub(super) use rules::{Common, read};
 
-/// Some hosts cut the names of tools here.
+/// Some hosts truncate the names of tools at this length.
 const MAX_SHOWN_NAME: usize = 64;
 
-/// All that counts for one server. Two that are equal need no restart.
+/// Everything configured for one server. If two of these are equal, the server need not be
+/// restarted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     pub id: ServerId,
     pub reach: Reach,
     pub trust: Trust,
-    /// Of every tool that `tool_risk` does not name.
+    /// The risk of every tool that `tool_risk` does not name.
     pub risk: Risk,
     pub tool_risk: BTreeMap<String, Risk>,
-    /// `None`: every tool that is admitted; empty: none.
+    /// `None` allows every admitted tool; an empty set allows none.
     pub allowed_tools: Option<BTreeSet<String>>,
-    /// Names under which tools and prompts are shown, by the server's own; settles collisions.
+    /// The displayed names of tools and prompts, by the server's own names. They resolve
+    /// collisions.
     pub names: BTreeMap<String, String>,
-    /// `None`: it serves callers of all organizations and of none.
+    /// `None` serves all callers, with or without an organization.
     pub orgs: Option<BTreeSet<String>>,
-    /// That of the top with what is said for this server over it.
+    /// The general settings, with the server's own keys applied.
     pub admission: Admission,
-    /// What the arguments of calls have to keep, and how many calls may be made.
+    /// The rules for call arguments, and the rate limits.
     pub preflight: Preflight,
-    /// What it has instead of the gateway's `recheck_seconds`.
+    /// Overrides the gateway's `recheck_seconds`.
     pub recheck_seconds: Option<u64>,
 }
 
@@ -59,7 +61,8 @@ pub struct CommandSettings {
     pub instance: Instance,
     pub max_instances: usize,
     pub idle_seconds: u64,
-    /// How it is confined. `None`: not at all, because the operator trusts it or says `danger_unconfined`.
+    /// How the server is confined. `None` if it is not, because the operator trusts it or set
+    /// `danger_unconfined`.
     pub sandbox: Option<Box<Sandbox>>,
 }
 
@@ -69,14 +72,14 @@ pub struct UrlSettings {
     pub url: WebUrl,
     pub credentials: Credentials,
     pub headers: BTreeMap<String, SecretName>,
-    /// Request headers of the client that go on, in lower case.
+    /// Request headers of the client that are forwarded, in lower case.
     pub forward_headers: BTreeSet<String>,
     pub ca: Option<SecretName>,
     pub allow_private: bool,
 }
 
 impl ServerSettings {
-    /// Whether it can be reached with the gateway's own credentials, without a caller's.
+    /// Whether the server can be reached with the gateway's own credentials, without a caller's.
     pub fn has_own_credentials(&self) -> bool {
         match &self.reach {
             Reach::Command(_) => true,
@@ -88,23 +91,25 @@ impl ServerSettings {
         self.tool_risk.get(tool).copied().unwrap_or(self.risk)
     }
 
-    /// Whether the operator's list has the tool.
+    /// Whether the operator's list contains the tool.
     pub fn may_serve(&self, tool: &str) -> bool {
         self.allowed_tools.as_ref().is_none_or(|tools| tools.contains(tool))
     }
 
-    /// Whether callers of this organization are served. A server with organizations serves no caller without one.
+    /// Whether callers of this organization are served. A server restricted to organizations serves
+    /// no caller without one.
     pub fn serves(&self, org: Option<&str>) -> bool {
         self.orgs.as_ref().is_none_or(|orgs| org.is_some_and(|org| orgs.contains(org)))
     }
 
-    /// The name of a tool or prompt where several servers are shown as one.
+    /// The name of a tool or prompt when several servers are shown as one.
     pub fn shown_name(&self, tool: &str) -> String {
         let name = self.names.get(tool).map_or(tool, String::as_str);
         format!("{}__{name}", self.id)
     }
 
-    /// A warning about a tool whose name some hosts cut. The tools are known only once the server was asked.
+    /// A warning about a tool name that some hosts truncate. The tools are known only after the
+    /// server was listed.
     pub fn warn_of_long_name(&self, tool: &str) -> Option<String> {
         let shown = self.shown_name(tool);
         let length = shown.chars().count();

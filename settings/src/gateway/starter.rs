@@ -1,6 +1,6 @@
 //! The file that `gateway init` writes.
 
-/// A `gateway.toml` that starts on this machine only, with the other choices as comments.
+/// A `gateway.toml` for this machine only, with the other options in comments.
 pub fn starter() -> &'static str {
     include_str!("starter.toml")
 }
@@ -19,7 +19,7 @@ mod tests {
         assert_eq!(settings.warnings(), ["no server is configured: add a `[[server]]`"]);
     }
 
-    /// Every commented line that is not prose can be turned on, each on its own file.
+    /// Every commented setting can be turned on, each in a file of its own.
     #[test]
     fn the_starters_comments_are_accepted_when_they_are_turned_on() {
         let lines = starter().lines().map(|line| match line.strip_prefix("#: ") {

@@ -1,5 +1,5 @@
-//! The tables of `gateway.toml` as they are written. What they mean, and which combinations are refused, is said beside the
-//! typed settings that are made of them.
+//! The tables of `gateway.toml` as written. Their meaning, and which combinations are refused, is
+//! defined with the typed settings that are made from them.
 #![expect(
     unreachable_pub,
     reason = "the macros that define the public tables of `holdpoint.toml` define these"
@@ -22,7 +22,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// A day, the longest time that a limit of this file spans.
+/// A day, the longest time that a limit in this file may have.
 const DAY: u64 = 86_400;
 
 tables! {
@@ -214,19 +214,19 @@ tables! {
 }
 
 words! {
-    /// Which calls one process of a server serves.
+    /// Which calls share one process of a server.
     Instance {
-        /// Those of one session.
+        /// The calls of one session.
         Session,
-        /// Those of one caller.
+        /// The calls of one caller.
         #[default]
         Principal,
-        /// All: the operator states that the server keeps nothing between calls.
+        /// All calls: the operator states that the server keeps no state between calls.
         Shared,
     }
-    /// How the gateway proves to Vault who it is.
+    /// How the gateway authenticates to Vault.
     VaultMethod { #[default] Token, Approle, Kubernetes, }
-    /// How the gateway's client proves to an authorization server who it is.
+    /// How the gateway's client authenticates to an authorization server.
     ClientAuth {
         /// `Authorization: Basic …`.
         #[default]
@@ -234,7 +234,7 @@ words! {
         /// `client_id` and `client_secret` in the body.
         Post,
     }
-    /// Where the credentials for an upstream come from.
+    /// The source of the credentials for an upstream.
     CredentialMode {
         #[default]
         None,
@@ -248,7 +248,7 @@ words! {
 }
 
 impl GatewayFile {
-    /// A file in which every table is there, so that its keys are known.
+    /// A file in which every table is present, used to enumerate all keys.
     pub(super) fn with_every_table() -> GatewayFile {
         GatewayFile {
             gateway: FrontTable { tls: Some(TlsTable::default()), ..FrontTable::default() },
@@ -292,16 +292,16 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// What is done while the store cannot be reached.
+/// What to do while the store is unreachable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StoreLoss {
     #[default]
     Refuse,
-    /// Go on with what was last known, for this many seconds.
+    /// Continue with the last known state for this many seconds.
     Continue { seconds: u32 },
 }
 
-/// The longest that a gateway goes on without its store.
+/// The longest time that a gateway may continue without its store.
 const MAX_CONTINUE_SECONDS: u32 = 3_600;
 
 impl FromStr for StoreLoss {

@@ -19,7 +19,8 @@ fn mistakes(text: &str) -> Vec<String> {
     refused.iter().map(ToString::to_string).collect()
 }
 
-/// The file is accepted as it is, and refused with exactly one mistake once `old` is replaced by `new`.
+/// Checks that the file is accepted, and refused with exactly one mistake once `old` is replaced by
+/// `new`.
 #[track_caller]
 fn twins(good: &str, old: &str, new: &str, expected: &str) {
     read(good);
@@ -127,7 +128,7 @@ fn a_public_address_needs_tls_and_authentication() {
     read(&by_issuer);
     let admin = "[gateway]\nadmin_listen = \"127.0.0.1:8421\"\n[auth.keys]\nenabled = true\n";
     twins(admin, "127.0.0.1", "10.0.0.4", "`gateway.admin_listen`: 10.0.0.4:8421 can be reached");
-    // Metrics name no tools or arguments, and an operator may publish them.
+    // Metrics contain no tool names or arguments, so an operator may publish them.
     read("[gateway]\nmetrics_listen = \"10.0.0.4:9100\"\n");
 }
 
@@ -253,7 +254,7 @@ fn a_command_without_trust_is_confined_unless_the_operator_says_otherwise() {
     let asked = sandbox(&FILES.replace("\"internal\"", asked)).unwrap();
     assert_eq!(asked.files(), sandbox::FilePolicy::ReadOnly);
     read(&ISSUES.replace("verified", "unknown"));
-    // An unreadable trust is one mistake, not two.
+    // An invalid trust value is one mistake, not two.
     twins(FILES, "\"internal\"", "\"inhouse\"", "`inhouse` is not one of internal, verified");
 }
 

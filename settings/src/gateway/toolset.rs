@@ -1,4 +1,4 @@
-//! `[[toolset]]`: a subset of the tools, served at a path of its own.
+//! `[[toolset]]`: a subset of the tools, served at a separate path.
 
 use super::mistake::{Mistakes, Place};
 use super::server::ServerSettings;
@@ -7,13 +7,13 @@ use gate::server::ServerId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The tools of a set by their servers, under the servers' own names for them.
+/// The tools of a set by server, under the servers' own names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Toolset {
     pub tools: BTreeMap<ServerId, BTreeSet<String>>,
 }
 
-/// What could be read of the servers, so that a set that names an unreadable one is not blamed for it.
+/// The servers that could be read, so that a set is not blamed for naming an unreadable one.
 pub(super) struct Named<'a> {
     pub(super) servers: &'a BTreeMap<ServerId, Arc<ServerSettings>>,
     pub(super) written_ids: &'a BTreeSet<String>,
@@ -58,7 +58,7 @@ fn members(
     }
     for (index, name) in table.tools.iter().enumerate() {
         let place = place.index(index);
-        // An id has no `__` and does not end in `_`, so the first `__` is where the tool's name begins.
+        // An id never contains `__` or ends in `_`, so the tool's name starts after the first `__`.
         let Some((server, tool)) = name.split_once("__").filter(|(_, tool)| !tool.is_empty())
         else {
             mistakes.add(&place, format!("`{name}` is not `server__tool`"));

@@ -1,4 +1,5 @@
-//! `[vault]`: where secrets named `vault:MOUNT/PATH#FIELD` are kept, and how the gateway signs in there.
+//! `[vault]`: where secrets named `vault:MOUNT/PATH#FIELD` are stored, and how the gateway
+//! authenticates there.
 
 use super::front::readable;
 use super::mistake::{Mistakes, Place};
@@ -12,7 +13,7 @@ use std::str::FromStr;
 
 /// How long a secret is used before it is read again.
 const REFRESH_SECONDS: u64 = 300;
-/// The longest name of a secret, and of a part of it.
+/// The longest name of a secret, and of one part of it.
 const MAX_PATH_BYTES: usize = 512;
 
 /// A HashiCorp Vault with secrets in KV version 2.
@@ -23,11 +24,11 @@ pub struct VaultSettings {
     pub login: VaultLogin,
     pub refresh_seconds: u64,
     pub allow_private: bool,
-    /// Certificate authorities of its host, instead of the system's.
+    /// Certificate authorities for its host, instead of the system's.
     pub ca: Option<SecretName>,
 }
 
-/// How the gateway proves to Vault who it is.
+/// How the gateway authenticates to Vault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VaultLogin {
     Token(SecretName),
@@ -35,7 +36,7 @@ pub enum VaultLogin {
     Kubernetes { mount: String, role: String, jwt: SecretName },
 }
 
-/// A field of a secret in Vault, as `vault:MOUNT/PATH#FIELD` names it.
+/// A field of a secret in Vault, named `vault:MOUNT/PATH#FIELD`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct VaultPath {
     pub mount: String,

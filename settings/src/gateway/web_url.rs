@@ -1,14 +1,14 @@
-//! URLs of the gateway's configuration: `https`, or `http` where the host is a loopback address.
+//! URLs in the gateway's configuration: `https`, or `http` if the host is a loopback address.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// The longest URL that is read.
+/// The longest URL that is accepted.
 const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Why a text is not a URL that can be used here.
+/// Why a text is refused as a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadWebUrl {
     #[error("not a URL: type something like `https://mcp.example.com`")]
@@ -23,7 +23,7 @@ pub enum BadWebUrl {
     NotAnOrigin,
 }
 
-/// A URL as it was written, which is `https` or leads to the machine itself.
+/// A URL with its original text. It is `https` or leads to the machine itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WebUrl {
     text: String,
@@ -31,7 +31,7 @@ pub struct WebUrl {
 }
 
 impl WebUrl {
-    /// As it was written.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -55,7 +55,8 @@ impl FromStr for WebUrl {
     type Err = BadWebUrl;
 
     fn from_str(text: &str) -> Result<WebUrl, BadWebUrl> {
-        // `url` repairs spaces, tabs and backslashes; other readers of the same text may repair them differently.
+        // `url` repairs spaces, tabs and backslashes; other parsers of the same text may repair
+        // them differently.
         let is_plain = text.len() <= MAX_URL_BYTES
             && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         if !is_plain || !text.contains("://") {
@@ -82,11 +83,12 @@ impl fmt::Display for WebUrl {
     }
 }
 
-/// Scheme, host and port, as a browser's `Origin` header has them.
+/// Scheme, host and port, in the format of a browser's `Origin` header.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebOrigin {
     serialized: String,
-    /// Host and port as a `Host` header has them: without the port where it is the scheme's own.
+    /// Host and port in the format of a `Host` header: without the port if that is the scheme's
+    /// default.
     authority: String,
 }
 
@@ -97,7 +99,7 @@ impl WebOrigin {
         WebOrigin { serialized: format!("http://{authority}"), authority }
     }
 
-    /// As the `Origin` header has it, in lower case and without a slash at the end.
+    /// In the format of the `Origin` header: lower case, without a trailing slash.
     pub fn as_str(&self) -> &str {
         &self.serialized
     }

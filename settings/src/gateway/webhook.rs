@@ -1,4 +1,4 @@
-//! `[approval.webhook]`: where the gateway tells of calls that wait for a person.
+//! `[approval.webhook]`: the webhook that is notified of calls that wait for a person.
 
 use super::front::readable;
 use super::mistake::{Mistakes, Place};
@@ -7,20 +7,21 @@ use super::web_url::WebUrl;
 use crate::secret::SecretName;
 use std::path::Path;
 
-/// Whom the gateway tells, and how it proves that it is the gateway.
+/// The receiver of notifications, and how the gateway authenticates to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
     pub url: WebhookUrl,
-    /// What the notifications are signed with.
+    /// The key that notifications are signed with.
     pub secret: SecretName,
-    /// Where approvers reach the admin API, for the links; `None`: `gateway.public_url`.
+    /// Where approvers reach the admin API, used for links; `None` means `gateway.public_url`.
     pub decide_at: Option<WebUrl>,
     pub allow_private: bool,
-    /// Certificate authorities of its host, instead of the system's.
+    /// Certificate authorities for its host, instead of the system's.
     pub ca: Option<SecretName>,
 }
 
-/// The address of a webhook. Many have a secret in it, so it may be named instead.
+/// The address of a webhook. Such an address often contains a secret, so it may be given as a
+/// secret's name instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookUrl {
     Written(WebUrl),

@@ -1,4 +1,4 @@
-//! `credentials` of a server: what the gateway shows it in place of the caller's own token.
+//! A server's `credentials`: what the gateway presents to it instead of the caller's own token.
 
 use super::reach::{Written, is_free_header, is_token};
 use crate::gateway::front::readable;
@@ -8,24 +8,24 @@ use crate::gateway::vault::VaultPath;
 use crate::gateway::web_url::WebUrl;
 use crate::secret::SecretName;
 
-/// The most scopes that are asked for.
+/// The most scopes that are requested.
 const MAX_SCOPES: usize = 64;
 
-/// What the gateway shows an upstream.
+/// The credential that the gateway presents to an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credentials {
     None,
-    /// `header: scheme secret`, without the scheme where there is none.
+    /// `header: scheme secret`; the scheme may be absent.
     Secret {
         secret: SecretName,
         header: String,
         scheme: Option<String>,
     },
-    /// A token for this server, which an authorization server issues.
+    /// A token for this server, issued by an authorization server.
     Grant(Box<GrantSettings>),
-    /// A token that the caller signed in for with a browser.
+    /// A token that the caller obtained by signing in with a browser.
     User(Box<UserGrantSettings>),
-    /// The token for this server that the caller sent with the request, in a header of its own.
+    /// A token for this server, which the caller sends with the request in a separate header.
     Bound {
         audience: String,
     },
@@ -36,11 +36,12 @@ pub enum Credentials {
 pub struct GrantSettings {
     pub kind: GrantKind,
     pub token_endpoint: WebUrl,
-    /// Where tokens are revoked (RFC 7009) that an incident takes away, if the authorization server does that.
+    /// Where tokens that an incident invalidates are revoked (RFC 7009), if the authorization
+    /// server supports that.
     pub revocation_endpoint: Option<WebUrl>,
-    /// What `aud` of the token has to name.
+    /// The value that `aud` of the token must contain.
     pub audience: String,
-    /// RFC 8707's `resource`, where the authorization server wants one.
+    /// RFC 8707's `resource`, if the authorization server requires one.
     pub resource: Option<String>,
     pub scopes: Vec<String>,
     /// The gateway's own client, as `ID:SECRET`.
@@ -48,39 +49,40 @@ pub struct GrantSettings {
     pub client_auth: ClientAuth,
     /// Whether the endpoint may be at a private address.
     pub allow_private: bool,
-    /// Certificate authorities of the endpoint's host, instead of the system's.
+    /// Certificate authorities for the endpoint's host, instead of the system's.
     pub ca: Option<SecretName>,
 }
 
 /// How people sign in to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserGrantSettings {
-    /// What the tokens are for: the server's URL.
+    /// The audience of the tokens: the server's URL.
     pub audience: String,
-    /// What is asked for; empty: what the server's metadata names.
+    /// The requested scopes; if empty, those that the server's metadata names.
     pub scopes: Vec<String>,
-    /// The gateway's client at the server's authorization server, as `ID` or `ID:SECRET`, where it was registered by hand.
+    /// The gateway's client at the server's authorization server, as `ID` or `ID:SECRET`, if it was
+    /// registered manually.
     pub client: Option<SecretName>,
-    /// The issuer that the client is registered at; a client's secret is shown to no other.
+    /// The issuer that the client is registered at. A client's secret is sent to no other.
     pub issuer: Option<WebUrl>,
-    /// Whether the gateway registers itself where the authorization server knows nothing else.
+    /// Whether the gateway registers itself if the authorization server supports nothing else.
     pub register: bool,
     /// Whether the authorization server may be at a private address.
     pub allow_private: bool,
-    /// Certificate authorities of the authorization server's host, instead of the system's.
+    /// Certificate authorities for the authorization server's host, instead of the system's.
     pub ca: Option<SecretName>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
-    /// RFC 8693: the caller's token is exchanged for one of the same person for this server.
+    /// RFC 8693: the caller's token is exchanged for a token of the same person for this server.
     Exchange,
     /// RFC 6749 §4.4: the gateway's own token, the same for every caller.
     ClientCredentials,
 }
 
 impl Credentials {
-    /// The header that carries it, where there is one.
+    /// The header that carries the credential, if there is one.
     pub fn header(&self) -> Option<&str> {
         match self {
             Credentials::None => None,
@@ -91,7 +93,7 @@ impl Credentials {
         }
     }
 
-    /// Whether what is shown depends on who calls.
+    /// Whether the credential depends on the caller.
     pub fn is_per_caller(&self) -> bool {
         match self {
             Credentials::None | Credentials::Secret { .. } => false,
@@ -101,7 +103,7 @@ impl Credentials {
     }
 }
 
-/// The keys of a mode, beside `mode`.
+/// The keys that a mode allows, besides `mode`.
 fn keys_of(mode: CredentialMode) -> &'static [&'static str] {
     const GRANT: &[&str] = &[
         "token_endpoint",
@@ -313,7 +315,8 @@ impl Written<'_> {
         })))
     }
 
-    /// A secret that is read while the gateway runs, so that it may be in Vault or in a file that age encrypted.
+    /// A secret that is read while the gateway runs, so it may be in Vault or in an age-encrypted
+    /// file.
     pub(super) fn kept(
         &self,
         secret: &SecretName,
@@ -352,7 +355,7 @@ impl Written<'_> {
     }
 }
 
-/// Scopes that are asked for, as RFC 6749 §3.3 writes them.
+/// The requested scopes, in the syntax of RFC 6749 §3.3.
 pub(in crate::gateway) fn read_scopes(
     written: Option<&[String]>,
     place: &Place,

@@ -1,4 +1,4 @@
-//! How a server is reached: by a command or by a URL, each with keys of its own.
+//! How a server is reached: by a command or by a URL, each with its own keys.
 
 use super::{CommandSettings, Credentials, Reach, UrlSettings};
 use crate::gateway::front::readable;
@@ -10,7 +10,7 @@ use policy::Trust;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Headers that the gateway writes itself, or that belong to one connection.
+/// Headers that the gateway sets itself, or that belong to a single connection.
 const OWN_HEADERS: [&str; 17] = [
     "authorization",
     "dpop",
@@ -31,12 +31,12 @@ const OWN_HEADERS: [&str; 17] = [
     "origin",
 ];
 
-/// Where a server's keys are written, and the folder of the file.
+/// A server's table, and the surrounding settings it depends on.
 pub(super) struct Written<'a> {
     pub(super) table: &'a ServerTable,
     pub(super) trust: Trust,
     pub(super) folder: &'a Path,
-    /// Whether `[vault]` is there.
+    /// Whether there is a `[vault]` table.
     pub(super) has_vault: bool,
     pub(super) has_age: bool,
     pub(super) has_sign_in: bool,
@@ -204,7 +204,8 @@ impl Written<'_> {
     }
 }
 
-/// Whether a header may be configured or forwarded: none of the gateway's own, of MCP, or of proxies.
+/// Whether a header may be configured or forwarded: not one of the gateway's own, of MCP, or of
+/// proxies.
 pub(super) fn is_free_header(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let is_own = OWN_HEADERS.contains(&lower.as_str())

@@ -1,4 +1,4 @@
-//! What is checked of every server, however it is reached.
+//! Checks that apply to every server, however it is reached.
 
 use super::ServerSettings;
 use super::reach::Written;
@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What counts for every server.
+/// The settings that all servers share.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::gateway) struct Common<'a> {
     pub(in crate::gateway) admission: &'a Admission,
-    /// Whether `[vault]` is there.
+    /// Whether there is a `[vault]` table.
     pub(in crate::gateway) has_vault: bool,
     pub(in crate::gateway) has_age: bool,
     /// Whether people can sign in to the gateway with a browser.
@@ -52,7 +52,7 @@ fn id(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) -> Option
         return None;
     };
     match text.parse::<ServerId>() {
-        // `a_` and the tool `b` would make `a___b`, which could be read as the tool `_b` of `a`.
+        // `a_` with the tool `b` would become `a___b`, which could be read as the tool `_b` of `a`.
         Ok(_) if text.ends_with('_') => {
             mistakes
                 .add(&place, format!("`{text}` ends in `_`: tools are shown as `server__tool`"));
@@ -156,7 +156,8 @@ fn orgs(
     Some(orgs)
 }
 
-/// Names that are shown instead of the server's own must be distinct, or a collision is made instead of settled.
+/// Displayed names must be distinct, otherwise they would cause a collision instead of resolving
+/// one.
 fn check_names(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) {
     let mut shown = BTreeSet::new();
     for (own, name) in &table.names {
@@ -174,7 +175,7 @@ fn check_names(table: &ServerTable, place: &Place, mistakes: &mut Mistakes<'_>) 
     }
 }
 
-/// The top's admission with the server's own keys over it.
+/// The general admission settings, with the server's own keys applied.
 fn admission(
     table: &ServerTable,
     general: &Admission,
@@ -226,7 +227,7 @@ fn admission(
     admission
 }
 
-/// Refuses a level that its scheme does not have, where the scheme is a built-in one.
+/// Refuses a level that a built-in scheme does not have.
 fn check_level(
     table: &ServerTable,
     admission: &Admission,
@@ -247,7 +248,7 @@ fn check_level(
     }
 }
 
-/// Without a list all tools may be served under the flavor `open`, and none under `enclaved`.
+/// Without a list, all tools may be served under the flavor `open`, and none under `enclaved`.
 fn allowed_tools(
     table: &ServerTable,
     admission: &Admission,

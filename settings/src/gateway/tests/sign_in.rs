@@ -1,4 +1,4 @@
-//! How people sign in with a browser: to the gateway, through it, and to servers.
+//! Signing in with a browser: to the gateway, through it, and to servers.
 
 use super::*;
 
