@@ -1,4 +1,5 @@
-//! From a profile and a launch to a command that can be spawned, and a watch over what it starts.
+//! Turns a profile and a launch into a command that can be spawned, and a watch over what it
+//! starts.
 
 use crate::event::Events;
 use crate::host_rule::Reach;
@@ -18,22 +19,22 @@ use std::time::{Duration, Instant};
 pub struct Launch {
     pub program: OsString,
     pub arguments: Vec<OsString>,
-    /// All of its environment, but for `HOME`, `TMPDIR`, `USER` and `LOGNAME`, which are those of the sandbox, and `PATH`
-    /// where it is missing.
+    /// The complete environment, except for `HOME`, `TMPDIR`, `USER` and `LOGNAME`, which the
+    /// sandbox sets, and `PATH`, which it sets if missing.
     pub environment: Vec<(OsString, OsString)>,
-    /// The folder that it starts in; without one its workspace, or its home.
+    /// The folder to start in; by default the workspace, or else the home.
     pub directory: Option<PathBuf>,
 }
 
-/// What the program around this crate gives it.
+/// What the embedding program provides to this crate.
 #[derive(Clone)]
 pub struct Embedder {
-    /// This program, which calls [`crate::helper_main`] first in its `main`.
+    /// The path of this program, which must call [`crate::helper_main`] at the start of its `main`.
     pub helper: PathBuf,
-    /// Folders that no confined program sees, whatever its profile says: Holdpoint's home. What is inside their folder
-    /// `sandbox` (homes and packages of servers) may be shown.
+    /// Folders that no confined program sees, whatever its profile says: Holdpoint's home. The
+    /// contents of their subfolder `sandbox` (homes and packages of servers) may be shown.
     pub never_visible: Vec<PathBuf>,
-    /// The address table of the embedder.
+    /// Decides which addresses may be reached.
     pub reach: fn(IpAddr) -> Reach,
     pub events: Events,
     pub switch: EgressSwitch,
@@ -48,27 +49,28 @@ impl std::fmt::Debug for Embedder {
 /// A command that starts a program confined.
 #[derive(Debug)]
 pub struct Confined {
-    /// To be spawned once, with standard input, output and error as the caller sets them, then dropped.
+    /// Must be spawned once, with standard input, output and error set by the caller, and then
+    /// dropped.
     pub command: Command,
     pub watch: Watch,
 }
 
-/// Watches over a confined program. Dropped, it ends the program and everything that it started.
+/// Watches over a confined program. Dropping it ends the program and everything that it started.
 #[derive(Debug)]
 pub struct Watch {
     pub(crate) level: Level,
     pub(crate) state: Arc<State>,
-    /// Ends the program when it is dropped.
+    /// Ends the program on drop.
     pub(crate) _lifeline: system::Lifeline,
 }
 
 impl Watch {
-    /// The level that the program runs at.
+    /// The level at which the program runs.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Waits until the program was started confined, or could not be. Blocks.
+    /// Waits until the program was started confined, or failed to start. Blocks.
     pub fn ready(&self, within: Duration) -> Result<Level, Refusal> {
         let mut progress = self.state.progress();
         let until = Instant::now() + within;
@@ -88,7 +90,7 @@ impl Watch {
     }
 }
 
-/// How far a confined program has come.
+/// The progress of a confined program.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     progress: Mutex<Progress>,
@@ -98,7 +100,7 @@ pub(crate) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     was_ready: bool,
-    /// Why it ended, where there is something to say.
+    /// Set once it ended, with the reason if there is one.
     ended: Option<Option<String>>,
 }
 
@@ -125,7 +127,7 @@ impl State {
         self.changed.notify_all();
     }
 
-    /// The first reason counts.
+    /// Records the end. The first reason is kept.
     pub(crate) fn end(&self, reason: Option<String>) {
         let mut progress = self.progress();
         if !matches!(progress.ended, Some(Some(_))) {
@@ -134,7 +136,7 @@ impl State {
         self.changed.notify_all();
     }
 
-    /// Waits until everything of the program is gone.
+    /// Waits until the program and everything that it started are gone.
     pub(crate) fn ended_within(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut progress = self.progress();

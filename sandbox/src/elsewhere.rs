@@ -1,4 +1,4 @@
-//! Systems on which nothing can be confined: every launch is refused.
+//! Systems without support for confinement: every launch is refused.
 
 use crate::confine::{Confined, Embedder, Launch};
 use crate::profile::{Level, Profile};
@@ -18,7 +18,7 @@ pub(crate) fn confine(profile: &Profile, _: &Launch, _: &Embedder) -> Result<Con
     Err(Refusal::Level { asked, offered, why: WHY.to_owned() })
 }
 
-/// What a program needs to run: not asked, since no program is started.
+/// The files that a program needs to run. Empty here, since no program is started.
 pub fn runtime_of(_: &Path, _: &[PathBuf]) -> Vec<PathBuf> {
     Vec::new()
 }

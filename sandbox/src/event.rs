@@ -1,4 +1,4 @@
-//! What the embedder is told while a program runs confined.
+//! The events that the embedder receives while a program runs confined.
 
 use crate::observed::Access;
 use serde::{Deserialize, Serialize};
@@ -6,59 +6,61 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Gets each event, on the egress thread: it must return quickly.
+/// Receives each event on the egress thread, so it must return quickly.
 pub type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// An attempt to reach the network was stopped.
+    /// An attempt to reach the network was blocked.
     Blocked(Blocked),
-    /// A connection to an allowed host was made.
+    /// A connection to an allowed host was established.
     Connected { host: String, port: u16 },
     /// The program used a file. Only with [`crate::Profile::observe`].
     Access(Access),
     /// The program could not be confined and was not started.
     Failed(String),
-    /// The program ended: its exit code, or 128 and the number of the signal that ended it.
+    /// The program ended. `code` is its exit code, or 128 plus the number of the signal that ended
+    /// it.
     Ended { code: i32 },
 }
 
-/// An attempt to reach the network that was stopped.
+/// An attempt to reach the network that was blocked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
-    /// The name that was asked for, or the address where the program named none.
+    /// The requested name, or the address if the program did not use a name.
     pub host: String,
-    /// Not known where only a name was asked for.
+    /// `None` if only a name was looked up.
     pub port: Option<u16>,
     pub reason: BlockReason,
-    /// How many attempts this event stands for: more than one where they came faster than they are reported.
+    /// How many attempts this event represents: more than one if they came faster than they are
+    /// reported.
     pub count: u64,
 }
 
-/// Why an attempt was stopped.
+/// Why an attempt was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockReason {
-    /// The host, or its port, is not on the allowlist.
+    /// The allowlist does not contain the host, or not with this port.
     NotAllowed,
-    /// The name resolved to addresses none of which may be reached.
+    /// The name resolved only to addresses that must not be reached.
     PrivateAddress,
-    /// The connection did not begin with a TLS handshake.
+    /// The connection did not start with a TLS handshake.
     NotTls,
-    /// The server name in the TLS handshake is not the host that was asked for.
+    /// The server name in the TLS handshake differs from the requested host.
     ServerName,
     /// The name could not be resolved.
     NotResolved,
-    /// None of the addresses of the host answered.
+    /// No address of the host accepted the connection.
     Unreachable,
-    /// All egress is closed by an incident.
+    /// An incident closed all egress.
     Closed,
-    /// Too many connections at a time.
+    /// Too many connections at the same time.
     TooMany,
 }
 
 impl BlockReason {
-    /// The stable code of this reason, as receipts have it.
+    /// The stable code of this reason, used in receipts.
     pub fn code(self) -> &'static str {
         match self {
             BlockReason::NotAllowed => "not_allowed",
@@ -89,7 +91,7 @@ impl fmt::Display for BlockReason {
 }
 
 impl Blocked {
-    /// The entry of the allowlist that would allow this attempt. `None` where no entry would.
+    /// The allowlist entry that would allow this attempt. `None` if no entry would.
     pub fn allow_entry(&self) -> Option<String> {
         let port = self.port.unwrap_or(443);
         let is_address = self.host.parse::<IpAddr>().is_ok();
@@ -99,7 +101,7 @@ impl Blocked {
             _ => format!("{}:{port}", self.host),
         };
         match self.reason {
-            // Only the usual port is TLS as a rule.
+            // Only the default port is normally TLS.
             BlockReason::NotAllowed if port == 443 || is_address => Some(with_port),
             BlockReason::NotAllowed | BlockReason::NotTls => {
                 Some(format!("tcp:{}:{port}", self.host))

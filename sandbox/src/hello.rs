@@ -1,16 +1,17 @@
-//! The server name of a TLS handshake, read from the first bytes that a client sends. Pure and bounded.
+//! Reads the server name of a TLS handshake from the first bytes that a client sends. Pure and
+//! bounded.
 
-/// How much of a connection is looked at. A handshake with post-quantum keys has about 2 KiB.
+/// How much of a connection is examined. A handshake with post-quantum keys takes about 2 KiB.
 pub(crate) const MAX_HELLO_BYTES: usize = 16 * 1024;
 
-/// What the first bytes of a connection are.
+/// The result of examining the first bytes of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Hello {
     /// More bytes are needed.
     Incomplete,
-    /// The client greets a server of this name.
+    /// A client hello with this server name.
     Named(String),
-    /// The client greets without a name.
+    /// A client hello without a server name.
     Nameless,
     NotTls,
 }
@@ -59,17 +60,17 @@ pub(crate) fn read(bytes: &[u8]) -> Hello {
     }
 }
 
-/// The bytes of the first message with its header, once that is known.
+/// The length of the first message including its header, once it is known.
 fn wanted(handshake: &[u8]) -> Option<usize> {
     let [_, high, middle, low] = handshake.first_chunk::<4>()?;
     let length = u32::from_be_bytes([0, *high, *middle, *low]);
     Some(usize::try_from(length).ok()?.saturating_add(4))
 }
 
-/// Reads the extension; `None` where the message is broken.
+/// Reads the extension. Returns `None` if the message is malformed.
 fn server_name(hello: &[u8]) -> Option<Hello> {
     let mut hello = Reader(hello);
-    // Version and random.
+    // The version and the random bytes.
     hello.take(2 + 32)?;
     let session = hello.byte()?;
     hello.take(session.into())?;
@@ -90,7 +91,7 @@ fn server_name(hello: &[u8]) -> Option<Hello> {
         if kind != SERVER_NAME {
             continue;
         }
-        // Two of them could be read in two ways.
+        // Two such extensions would be ambiguous.
         if found.replace(name_of(body)?).is_some() {
             return None;
         }
@@ -98,7 +99,7 @@ fn server_name(hello: &[u8]) -> Option<Hello> {
     Some(found.map_or(Hello::Nameless, Hello::Named))
 }
 
-/// The one name of the extension, which has to be a host's.
+/// The only name in the extension, which must be a host name.
 fn name_of(extension: &[u8]) -> Option<String> {
     let mut extension = Reader(extension);
     let length = extension.short()?;

@@ -1,30 +1,32 @@
-//! Hosts that a confined program may reach. Pure: names and addresses are values here, nothing is resolved.
+//! The hosts that a confined program may reach. Pure: names and addresses are only values here, and
+//! nothing is resolved.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The port of a rule that names none.
+/// The port of a rule without one.
 const TLS_PORT: u16 = 443;
 const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
-/// Whether the egress proxy may connect to an address that a name resolved to.
+/// Whether the egress proxy may connect to a resolved address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Reach {
     Allowed,
-    /// Only for a rule that says `private:`, or that names this address itself.
+    /// Only if the rule has `private:` or names this address itself.
     NeedsPermission,
     Refused,
 }
 
 /// One host that may be reached, on one port.
 ///
-/// Its text is `HOST`, `HOST:PORT` or `ADDRESS:PORT`, where a host may begin with `*.` for every name below it. A name is
-/// reached by TLS only, and the server name in the handshake has to be that name; `tcp:` before it allows any protocol.
-/// `private:` before that allows a name to resolve to a private, loopback or link-local address.
+/// The syntax is `HOST`, `HOST:PORT` or `ADDRESS:PORT`. A host may start with `*.` to include every
+/// name below it. A name may only be reached by TLS, and the server name in the handshake must be
+/// that name; the prefix `tcp:` allows any protocol. The prefix `private:`, before that one, allows
+/// a name to resolve to a private, loopback or link-local address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostRule {
@@ -40,14 +42,14 @@ enum Host {
     /// Every name that ends with this one and has more labels.
     Below(String),
     Address(IpAddr),
-    /// The machine's own loopback, by both of its addresses: programs take `localhost` for either.
+    /// The machine's own loopback, at either address, since programs use `localhost` for both.
     Loopback,
 }
 
-/// Where the machine's own servers listen.
+/// The loopback addresses of the machine's own servers.
 const LOOPBACK: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
-/// Why a text is not a rule for a host.
+/// Why a text is not a valid host rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRule {
     #[error(
@@ -67,7 +69,8 @@ impl HostRule {
         self.port
     }
 
-    /// Whether the connection may carry anything. Otherwise it is TLS, with the name of the host as its server name.
+    /// Whether the connection may use any protocol. Otherwise it must be TLS, with the host's name
+    /// as the server name.
     pub fn allows_any_protocol(&self) -> bool {
         self.any_protocol || self.names_address()
     }
@@ -81,7 +84,7 @@ impl HostRule {
         self.private || self.names_address()
     }
 
-    /// Whether a name is one of this rule's, whatever the port.
+    /// Whether the rule includes a name, on any port.
     pub fn covers_name(&self, name: &str) -> bool {
         match &self.host {
             Host::Name(host) => host.eq_ignore_ascii_case(name),
@@ -106,7 +109,7 @@ impl HostRule {
         }
     }
 
-    /// The addresses that a program is connected to that asked for one that this rule covers.
+    /// The addresses to connect to when a program connects to one that this rule includes.
     pub fn addresses_for(&self, asked: IpAddr) -> Vec<IpAddr> {
         match self.host {
             Host::Loopback => LOOPBACK.to_vec(),
@@ -114,18 +117,18 @@ impl HostRule {
         }
     }
 
-    /// The rule that allows a name on a port, if there is one.
+    /// The first rule that allows a name on a port.
     pub fn for_name<'a>(rules: &'a [HostRule], name: &str, port: u16) -> Option<&'a HostRule> {
         rules.iter().find(|rule| rule.port == port && rule.covers_name(name))
     }
 
-    /// The rule that allows an address on a port, if there is one.
+    /// The first rule that allows an address on a port.
     pub fn for_address(rules: &[HostRule], address: IpAddr, port: u16) -> Option<&HostRule> {
         rules.iter().find(|rule| rule.port == port && rule.covers_address(address))
     }
 }
 
-/// Whether a text has the form of a name in the DNS, in ASCII: labels of letters, digits, `-` and `_`.
+/// Whether a text has the form of a DNS name in ASCII: labels of letters, digits, `-` and `_`.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -149,7 +152,8 @@ impl FromStr for HostRule {
         let host = if let Ok(address) = numeric.parse::<IpAddr>() {
             Host::Address(address)
         } else if host.eq_ignore_ascii_case("localhost") {
-            // The name would be answered by the program's own hosts file; the rule means the machine's loopback.
+            // The program's own hosts file would resolve the name, but the rule means the machine's
+            // loopback.
             Host::Loopback
         } else if let Some(suffix) = host.strip_prefix("*.") {
             if !is_name(suffix) {
@@ -182,7 +186,7 @@ fn strip<'a>(text: &'a str, prefix: &str) -> (bool, &'a str) {
     }
 }
 
-/// Splits off the port. An IPv6 address with a port is in brackets.
+/// Splits off the port. An IPv6 address with a port must be in brackets.
 fn split_port(text: &str) -> Result<(&str, Option<u16>), BadRule> {
     let is_bare_v6 = !text.starts_with('[') && text.matches(':').count() > 1;
     let Some((host, port)) = text

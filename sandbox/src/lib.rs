@@ -1,8 +1,9 @@
-//! Starts a program confined: it sees the files and reaches the hosts that its profile names, and nothing else.
+//! Starts a program confined: it can only see the files and reach the hosts that its profile names.
 //!
-//! [`confine`] turns a [`Profile`] and a [`Launch`] into a `Command` and a [`Watch`]. The command starts this program again
-//! with [`HELPER`] as its first argument; that process confines itself while it has one thread, and stays as the first
-//! process of the new namespaces. This crate is the only one with `unsafe`, and it decides nothing about calls.
+//! [`confine`] turns a [`Profile`] and a [`Launch`] into a `Command` and a [`Watch`]. The command
+//! starts this program again with [`HELPER`] as its first argument. That process confines itself
+//! while it is single-threaded, and stays as the first process of the new namespaces. Only this
+//! crate contains `unsafe` code, and it makes no decisions about calls.
 
 mod confine;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
@@ -45,7 +46,8 @@ pub use switch::EgressSwitch;
 
 use std::process::ExitCode;
 
-/// Reads bytes by each reader of what a confined program, or the files of its workspace, may say. For the fuzzer.
+/// Feeds bytes to each parser of data that a confined program, or a file in its workspace,
+/// controls. For the fuzzer.
 #[cfg(target_os = "linux")]
 #[doc(hidden)]
 pub fn read_untrusted(bytes: &[u8]) {
@@ -53,10 +55,11 @@ pub fn read_untrusted(bytes: &[u8]) {
     linux::read_untrusted(bytes);
 }
 
-/// The hidden first argument of this program, by which it becomes the helper that confines a server.
+/// The hidden first argument that makes this program act as the helper that confines a server.
 pub const HELPER: &str = "__confine";
 
-/// Becomes the helper if this process was started as one. Call it first in `main`, before any thread is started.
+/// Acts as the helper if this process was started as one. Call it first in `main`, before starting
+/// any thread.
 pub fn helper_main() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == HELPER).then(|| system::become_helper(words))

@@ -1,4 +1,5 @@
-//! Confinement on Linux: namespaces with a tree of their own, Landlock, seccomp, limits, and an egress proxy outside.
+//! Confinement on Linux: namespaces with a separate file tree, Landlock, seccomp, limits, and an
+//! egress proxy outside.
 
 mod blocked_attempts;
 mod child;
@@ -41,33 +42,33 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use workspace::Placeholders;
 
-/// Who a program runs as where root starts it and no folder says whose work it does.
+/// The user that a program runs as if root starts it and no folder indicates another user.
 const NOBODY: u32 = 65534;
-/// How long everything of a program has to be gone.
+/// How long to wait until a program and everything that it started are gone.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Ends the helper, and with it the program, when it is dropped.
+/// Ends the helper, and with it the program, on drop.
 #[derive(Debug)]
 pub(crate) struct Lifeline {
     control: OwnedFd,
     proxy: AbortHandle,
     state: Arc<State>,
-    /// Dropped last.
+    /// Must be dropped last.
     _placeholders: Placeholders,
 }
 
 impl Drop for Lifeline {
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Write);
-        // Everything that the helper has told is heard by then, and what keeps parts of a workspace read-only is taken away
-        // when nothing can write to it any more.
+        // By then all of the helper's reports have been read, and nothing can write to the
+        // workspace anymore, so the placeholders that protect it can be removed.
         self.state.ended_within(END_TIMEOUT);
         self.proxy.abort();
     }
 }
 
-/// For the fuzzer.
+/// Entry point for the fuzzer.
 pub(crate) fn read_untrusted(bytes: &[u8]) {
     let rules = ["*.example.com".parse(), "api.example.org:8443".parse()];
     let rules: Vec<_> = rules.into_iter().flatten().collect();
@@ -145,7 +146,7 @@ pub(crate) fn confine(
     Ok(Confined { command, watch })
 }
 
-/// Whether there are namespaces is tried only where the profile goes without them if need be.
+/// Tests for namespaces only if the profile accepts running without them.
 fn level_for(profile: &Profile, embedder: &Embedder) -> Result<Level, Refusal> {
     static OFFERED: OnceLock<Support> = OnceLock::new();
     let asked = profile.minimum;
@@ -156,7 +157,7 @@ fn level_for(profile: &Profile, embedder: &Embedder) -> Result<Level, Refusal> {
     let why = || offered.namespaces.clone().unwrap_or_default();
     match offered.level {
         Level::Full => Ok(Level::Full),
-        // An allowlist needs the network namespace: without one, the network is all or nothing.
+        // An allowlist requires the network namespace: without it, the network is all or nothing.
         Level::Partial => Ok(Level::Partial),
         Level::None => Err(Refusal::Level { asked, offered: Level::None, why: why() }),
     }
@@ -194,10 +195,12 @@ fn environment(
     ours.chain(named).collect()
 }
 
-/// The socket to a helper that will do as the plan says, and the command that starts it.
+/// Creates the socket to a helper that will follow the plan, and the command that starts the
+/// helper.
 fn prepare(plan: &Plan, helper: &Path) -> io::Result<(OwnedFd, Command)> {
     let (ours, theirs) = control::pair()?;
-    // In a file without a name: the environment in it is not for others to see, and may be larger than a message.
+    // The plan goes through an anonymous file: its environment must stay private and may be larger
+    // than a message.
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::memfd_create("plan", flags)?);
     serde_json::to_writer(&mut file, plan)?;

@@ -1,13 +1,13 @@
-//! What a program does with files, where a profile says `observe`.
+//! The file accesses of a program, if its profile has `observe`.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A file that the program asked for.
+/// A file that the program used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Access {
-    /// As the program sees it. A path that it changes while it is read can be reported wrongly; that it wrote, and how
-    /// often, cannot.
+    /// The path as the program sees it. If the program changes the path while it is being read, the
+    /// report can be wrong. The fact that it wrote, and how often, is always right.
     pub path: PathBuf,
     pub kind: AccessKind,
     pub outcome: Outcome,
@@ -28,8 +28,9 @@ pub enum AccessKind {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Allowed,
-    /// The profile shows the program no such file. Whether there is one outside is not looked at here.
+    /// The profile does not show the program such a file. Whether it exists outside is not checked
+    /// here.
     NotThere,
-    /// The profile shows it read-only, or not to be run.
+    /// The profile shows it read-only, or forbids executing it.
     Denied,
 }

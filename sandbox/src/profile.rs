@@ -1,4 +1,4 @@
-//! What a confined program may use. Pure: paths are values here, nothing is looked up.
+//! What a confined program may use. Pure: paths are only values here, and nothing is looked up.
 
 use crate::host_rule::HostRule;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,14 @@ pub enum FilePolicy {
     /// Its runtime and the paths in [`Profile::read`] read-only; its workspace, its home and `/tmp` writable.
     #[default]
     WorkspaceOnly,
-    /// As `WorkspaceOnly`, but the workspace is read-only too.
+    /// Like `WorkspaceOnly`, but the workspace is read-only too.
     ReadOnly,
-    /// Files are not confined: it sees and changes what its user can, except the folders that are never visible.
+    /// Files are not confined: the program sees and changes what its user can, except the folders
+    /// that are never visible.
     None,
 }
 
-/// What of the network a program reaches.
+/// What a program can reach on the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
@@ -32,21 +33,21 @@ pub enum NetworkPolicy {
     None,
 }
 
-/// How well a program is confined. A higher level is a greater value.
+/// How well a program is confined, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Not at all.
+    /// Not confined.
     None,
-    /// By Landlock and seccomp only, because the kernel gives no namespaces; or in files or network only, because the
-    /// profile says `none` for the other.
+    /// By Landlock and seccomp only, because the kernel offers no namespaces; or only files or only
+    /// network, because the profile sets the other to `none`.
     Partial,
     /// Files and network, by namespaces, Landlock and seccomp.
     #[default]
     Full,
 }
 
-/// A word that names no policy.
+/// A word that is not the name of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is not one of {expected}")]
 pub struct UnknownWord {
@@ -87,20 +88,20 @@ words!(NetworkPolicy, "allowlist, block_all, none",
     Allowlist => "allowlist", BlockAll => "block_all", None => "none");
 words!(Level, "full, partial, none", Full => "full", Partial => "partial", None => "none");
 
-/// What a confined program may use of the machine.
+/// Resource limits of a confined program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Processes and threads.
+    /// The most processes and threads.
     pub processes: u64,
-    /// Bytes of memory of one process, and with a control group of all of them.
+    /// The memory in bytes of one process or, with a control group, of all of them.
     pub memory_bytes: u64,
-    /// Bytes in `/tmp`, and in a home that is not kept.
+    /// The size in bytes of `/tmp`, and of a home that is not kept.
     pub temporary_bytes: u64,
-    /// Bytes of one file.
+    /// The size in bytes of one file.
     pub file_bytes: u64,
     pub open_files: u64,
-    /// Connections through the egress proxy at a time.
+    /// The most simultaneous connections through the egress proxy.
     pub connections: usize,
 }
 
@@ -117,32 +118,34 @@ impl Default for Limits {
     }
 }
 
-/// What a program may use. The default shows it no files but its runtime, and no network.
+/// What a program may use. By default it sees no files except its runtime, and no network.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
     pub files: FilePolicy,
     pub network: NetworkPolicy,
-    /// The folder that it works in, seen at the same path.
+    /// The working folder, visible at the same path.
     pub workspace: Option<PathBuf>,
-    /// Files and folders that it may read and run, seen at the same paths.
+    /// Files and folders that the program may read and execute, visible at the same paths.
     pub read: Vec<PathBuf>,
-    /// Folders with packages that a confined program installed. They are shown as `read` is, but the files in them do not
-    /// decide what else is shown.
+    /// Folders with packages that a confined program installed. They are shown like `read`, but
+    /// their contents do not determine what else is shown.
     pub packages: Vec<PathBuf>,
-    /// Files and folders that it may also write, seen at the same paths.
+    /// Files and folders that the program may also write, visible at the same paths.
     pub write: Vec<PathBuf>,
-    /// The folder that it sees as its home. Without one it gets an empty home that is thrown away.
+    /// The folder that the program sees as its home. By default it gets an empty home that is
+    /// discarded.
     pub home: Option<PathBuf>,
-    /// The hosts that it may reach, with [`NetworkPolicy::Allowlist`].
+    /// The hosts that the program may reach with [`NetworkPolicy::Allowlist`].
     pub allow: Vec<HostRule>,
     pub limits: Limits,
-    /// A browser needs `memfd_create` and shared memory, which are refused otherwise: they are not bounded by the limit of
-    /// memory.
+    /// Browsers need `memfd_create` and shared memory. Both are otherwise refused, because the
+    /// memory limit does not cover them.
     pub browser: bool,
-    /// Report each file that is opened and each program that is run. Slow: for trying a profile, not for use.
+    /// Report each opened file and each executed program. Slow: for testing a profile, not for
+    /// regular use.
     pub observe: bool,
-    /// The program does not start below this level.
+    /// The program is not started below this level.
     pub minimum: Level,
 }
 
@@ -153,7 +156,7 @@ impl Profile {
         named.chain(&self.write).chain(&self.packages).cloned().collect()
     }
 
-    /// The level that this profile asks for, on a kernel that offers everything.
+    /// The level that this profile requests, on a kernel that supports everything.
     pub fn level(&self) -> Level {
         match (self.files, self.network) {
             (FilePolicy::None, NetworkPolicy::None) => Level::None,

@@ -1,4 +1,4 @@
-//! Why a program is not started confined.
+//! Why a program cannot be started confined.
 
 use crate::profile::Level;
 use std::io;

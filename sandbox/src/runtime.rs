@@ -1,5 +1,6 @@
-//! Which files a program needs to run at all: the executable, what its links and its `#!` line lead to, and the folder that
-//! it was installed in. What it needs beyond that (packages, data) the profile has to name.
+//! The files that a program needs to start: the executable, the targets of its links and its `#!`
+//! line, and its installation folder. The profile must name everything else it needs (packages,
+//! data).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -9,17 +10,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Where programs are looked for if the launch names no `PATH`.
+/// The search path if the launch has no `PATH`.
 pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-/// How many links and interpreters are followed.
+/// The most links and interpreters that are followed.
 const MAX_STEPS: usize = 16;
 const MAX_FIRST_LINE_BYTES: u64 = 4096;
 const MAX_CONFIGURATION_BYTES: u64 = 64 * 1024;
-/// How many entries of a folder are looked at to tell what is installed there.
+/// The most entries of a folder that are examined to find out what is installed there.
 const MAX_LIBRARIES: usize = 4096;
 
-/// Finds a program as a shell would: a name without `/` in the folders of `path`.
+/// Finds a program like a shell: a name without `/` is searched for in the folders of `path`.
 pub fn find_program(program: &OsStr, path: &OsStr, directory: Option<&Path>) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path)
@@ -35,12 +36,12 @@ pub fn find_program(program: &OsStr, path: &OsStr, directory: Option<&Path>) -> 
         .find(is_program)
 }
 
-/// The paths that have to be visible for a program to start. Those of the system itself (`/usr` and its like) are visible
-/// to every program and are left out.
+/// The paths that must be visible for a program to start. System folders (`/usr` and the like) are
+/// omitted, because every program sees them.
 ///
-/// `changeable` are folders whose files a confined program may have written. INVARIANT: a link, a `#!` line or a
-/// `pyvenv.cfg` in one of them shows nothing outside of them but an interpreter and its installation. Otherwise a program
-/// could choose what it sees when it is next started.
+/// `changeable` are folders whose files a confined program may have written. INVARIANT: a link, a
+/// `#!` line or a `pyvenv.cfg` in one of them exposes nothing outside of them except an interpreter
+/// and its installation. Otherwise a program could choose what it sees the next time it is started.
 pub fn runtime_of(program: &Path, changeable: &[PathBuf]) -> Vec<PathBuf> {
     let changeable: Vec<PathBuf> = changeable
         .iter()
@@ -49,7 +50,7 @@ pub fn runtime_of(program: &Path, changeable: &[PathBuf]) -> Vec<PathBuf> {
         .collect();
     let is_changeable = |path: &Path| changeable.iter().any(|folder| path.starts_with(folder));
     let mut found = BTreeSet::new();
-    // Each with whether a file that may have been changed leads to it.
+    // Each path, with whether a possibly modified file led to it.
     let mut next = vec![(program.to_owned(), false)];
     for _ in 0..MAX_STEPS {
         let Some((path, is_claimed)) = next.pop() else { break };
@@ -82,7 +83,8 @@ pub fn runtime_of(program: &Path, changeable: &[PathBuf]) -> Vec<PathBuf> {
         }
         match interpreter(&path) {
             Some(Interpreter::At(file)) => next.push((file, is_claimed)),
-            // Found in our own search path. A program that may have been changed names a usual one only.
+            // Found in our own search path. A possibly modified program may only use a common
+            // interpreter.
             Some(Interpreter::Named(name, file)) => {
                 next.push((file, is_claimed && !is_usual_interpreter(&name)));
             }
@@ -92,7 +94,7 @@ pub fn runtime_of(program: &Path, changeable: &[PathBuf]) -> Vec<PathBuf> {
     found.into_iter().filter(|path| !is_of_the_system(path)).collect()
 }
 
-/// Whether a folder is where Python or Node is installed, by what lies in one.
+/// Whether a folder is an installation of Python or Node, judging by its contents.
 fn is_of_interpreter(folder: &Path) -> bool {
     let is_python = || {
         let libraries = fs::read_dir(folder.join("lib")).into_iter().flatten().flatten();
@@ -113,7 +115,8 @@ fn is_usual_interpreter(name: &OsStr) -> bool {
     is_python || USUAL.iter().any(|usual| name == *usual)
 }
 
-/// The folder that an executable was installed in: of `P/bin/x` it is `P`, unless that holds more than one program's files.
+/// The installation folder of an executable: for `P/bin/x` it is `P`, unless that contains several
+/// programs' files.
 fn installed_in(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     let is_bin = folder.file_name().is_some_and(|name| name == "bin");
@@ -126,7 +129,7 @@ fn installed_in(path: &Path) -> Option<PathBuf> {
     Some(prefix.unwrap_or(path).to_owned())
 }
 
-/// The Python that a virtual environment was made from, by the `home` line of its `pyvenv.cfg`.
+/// The Python installation behind a virtual environment, from the `home` line of its `pyvenv.cfg`.
 fn virtual_environment_base(bin: &Path) -> Option<PathBuf> {
     let text = beginning(&bin.parent()?.join("pyvenv.cfg"), MAX_CONFIGURATION_BYTES)?;
     let home = text.split(|byte| *byte == b'\n').find_map(|line| {
@@ -136,10 +139,10 @@ fn virtual_environment_base(bin: &Path) -> Option<PathBuf> {
     Some(Path::new(&home).join("python"))
 }
 
-/// What a script is run by.
+/// The interpreter of a script.
 enum Interpreter {
     At(PathBuf),
-    /// By `env`, which looks for this name.
+    /// Started by `env`, which searches for this name.
     Named(OsString, PathBuf),
 }
 
@@ -157,7 +160,7 @@ fn interpreter(script: &Path) -> Option<Interpreter> {
     Some(Interpreter::Named(name.to_owned(), file))
 }
 
-/// The first bytes of a file. `None` for anything else: a pipe would be waited for.
+/// The first bytes of a regular file. `None` for anything else: reading a pipe would block.
 fn beginning(path: &Path, at_most: u64) -> Option<Vec<u8>> {
     if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return None;
@@ -175,7 +178,7 @@ pub(crate) fn is_of_the_system(path: &Path) -> bool {
     SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Takes `.` and `..` out of a path, as text.
+/// Removes `.` and `..` from a path textually.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

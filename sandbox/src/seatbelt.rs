@@ -1,5 +1,6 @@
-//! Confinement on macOS, by the system's own `sandbox-exec`. Not tested. Its level is `partial`: there is no process of ours
-//! around the program, and no allowlist of hosts, so a profile that has one is refused.
+//! Confinement on macOS with the system's `sandbox-exec`. Not tested. Its level is `partial`: no
+//! process of ours wraps the program, and host allowlists are not supported, so a profile with one
+//! is refused.
 
 use crate::confine::{Confined, Embedder, Launch, State, Watch};
 use crate::profile::{FilePolicy, Level, NetworkPolicy, Profile};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 const PROGRAM: &str = "/usr/bin/sandbox-exec";
 const WHY: &str = "macOS confines by sandbox-exec, without an allowlist of hosts";
 
-/// What every program may read.
+/// The paths that every program may read.
 const SYSTEM: [&str; 9] = [
     "/System",
     "/usr",
@@ -65,7 +66,7 @@ pub(crate) fn confine(
     Ok(Confined { command, watch: Watch { level, state, _lifeline: Lifeline } })
 }
 
-/// The profile in the language of the system. A later rule counts before an earlier one.
+/// The profile in the system's language, in which later rules override earlier ones.
 fn rules(profile: &Profile, program: &Path, never_visible: &[PathBuf]) -> Result<String, Refusal> {
     let mut rules = String::from(
         "(version 1)(deny default)(allow process-fork)(allow sysctl-read)(allow mach-lookup)(allow signal (target same-sandbox))",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Whether confined programs may reach the network at all. Clones share one state.
+/// Whether confined programs may reach the network at all. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct EgressSwitch {
     closed: Arc<watch::Sender<bool>>,
@@ -16,7 +16,7 @@ impl Default for EgressSwitch {
 }
 
 impl EgressSwitch {
-    /// Refuses new connections and ends those that are open.
+    /// Refuses new connections and ends open ones.
     pub fn close(&self) {
         self.closed.send_replace(true);
     }

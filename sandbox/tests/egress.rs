@@ -1,4 +1,5 @@
-//! What a confined program reaches of the network, what is told of what it does not, and how it ends.
+//! What a confined program can reach on the network, how blocked attempts are reported, and how
+//! connections end.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -15,10 +16,11 @@ use stage::{Run, Stage, each_user};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// A name that every resolver takes for 127.0.0.1 without asking anyone. Programs inside ask the sandbox for it.
+/// A name that every resolver maps to 127.0.0.1 without a query. Programs inside query the sandbox
+/// for it.
 const NAME: &str = "0x7f000001";
 
-/// A server on loopback that answers whatever it is sent.
+/// A server on loopback that responds to anything.
 fn answering() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -52,7 +54,7 @@ fn an_allowed_host_is_reached_by_its_name_and_nothing_else_is() {
         let run = allow(stage, &[&rule], &["fetch-name", NAME, port, "hello"]);
         check(&run, true, &told);
         assert!(run.text.contains("done answer"), "{}", run.text);
-        // Another name, another port of it, and its real address.
+        // Another name, another of its ports, and its real address.
         check(
             &allow(stage, &[&rule], &["fetch-name", "example.com", port, "x"]),
             false,
@@ -77,7 +79,7 @@ fn a_name_that_leads_to_a_private_address_needs_permission() {
         let port = &answering();
         let run = allow(stage, &[&format!("tcp:{NAME}:{port}")], &["fetch-name", NAME, port, "x"]);
         check(&run, false, "reason: PrivateAddress");
-        // No permission is enough for an address that the table refuses.
+        // No permission suffices for an address that the table refuses.
         let run = allow(stage, &["169.254.169.254:80"], &["fetch", "169.254.169.254:80", "x"]);
         check(&run, false, "reason: PrivateAddress");
         let run =
@@ -151,7 +153,7 @@ fn every_attempt_is_told_where_everything_is_blocked() {
         told(&["resolve", "secret.example.com"], "host: \"secret.example.com\", port: None");
         let sent = stage.run(&["send", "203.0.113.9:4000"]);
         assert!(sent.text.contains("host: \"203.0.113.9\", port: Some(4000)"), "{}", sent.text);
-        // The program's own loopback is its own.
+        // The program's loopback is separate.
         let own = stage.run(&["loopback"]);
         assert!(own.is_done() && !own.text.contains("Blocked"), "{}", own.text);
     });
@@ -216,7 +218,7 @@ fn a_write_is_told_however_it_is_made() {
         told(&["change-open-file", &file], &file);
         told(&["write", "/proc/self/cwd/new"], &new);
         told(&["write", &format!("/tmp/..{new}")], &new);
-        // Its own output is told as what it is.
+        // The program's own output is reported as such.
         let run = stage.run_with(&observed, &["write", "/proc/self/fd/1"]);
         assert!(run.text.contains("/fd/pipe:["), "{}", run.text);
     });
@@ -227,7 +229,7 @@ fn a_flood_of_attempts_is_told_of_by_its_number() {
     each_user(|stage| {
         let port = &answering();
         let rule = format!("private:tcp:{NAME}:{port}");
-        // By the helper, where no port is listened on, and by the proxy.
+        // Blocked by the helper if no port is listened on, and by the proxy otherwise.
         for (rules, port) in [(vec![], "443"), (vec![rule.as_str()], port.as_str())] {
             let run = allow(stage, &rules, &["connect-many", "600", port]);
             assert!(run.text.contains("done 600"), "{}", run.text);
@@ -238,15 +240,16 @@ fn a_flood_of_attempts_is_told_of_by_its_number() {
                 let count = line.rsplit("count: ").next().unwrap();
                 count.trim_end_matches(" })").parse::<u64>().unwrap()
             };
-            // Some may be counted twice: by their packets, of which there were too many, and as connections.
+            // Some attempts may be counted twice: by their packets, of which too many arrived, and
+            // as connections.
             let count = events.into_iter().map(count).sum::<u64>();
             assert!((600..=1200).contains(&count), "{count}");
         }
     });
 }
 
-/// The address at which clouds hand out credentials, in a network namespace of its own where a server listens on it: what is
-/// refused would have been answered.
+/// The address at which clouds provide credentials, in a separate network namespace with a server
+/// listening on it: the refused requests would otherwise have succeeded.
 #[test]
 fn the_proxy_is_no_relay_to_the_metadata_of_a_machine() {
     let probe = env!("CARGO_BIN_EXE_sandbox-probe");

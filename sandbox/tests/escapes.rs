@@ -1,5 +1,5 @@
-//! Hostile programs, each refused, next to a twin that is allowed and works. Root runs each twice: as it is, and as an
-//! unprivileged user.
+//! Hostile programs, each refused, next to a harmless counterpart that works. Under root, each runs
+//! twice: as root and as an unprivileged user.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +55,7 @@ fn nothing_outside_is_written_by_any_path() {
         stage.done(&["rename", &at("workspace/hard"), &at("workspace/renamed")]);
         stage.refused(&["write", &format!("/proc/self/root{}", at("outside/new"))]);
         stage.done(&["write", &format!("/proc/self/root{}", at("workspace/new"))]);
-        // A package that others use as well.
+        // A package that other programs use too.
         stage.refused(&["write", &at("packages/index.js")]);
         stage.refused(&["write", &at("packages/new.js")]);
         stage.refused(&["write", "/usr/bin/new"]);
@@ -92,16 +92,16 @@ fn what_other_programs_run_from_a_workspace_stays_as_it_is() {
         stage.refused(&["rename", &at(".git/config"), &at(".git/config.old")]);
         stage.refused(&["rename", &at(".git"), &at("git")]);
         stage.refused(&["write", &at(".mcp.json")]);
-        // Folders that are not there cannot be made, and are not there afterwards.
+        // Missing folders cannot be created, and do not exist afterwards.
         stage.refused(&["make-folder", &at(".vscode")]);
         stage.refused(&["write", &at(".vscode/tasks.json")]);
         assert!(!fs::exists(at(".vscode")).unwrap());
-        // Either of these would have the next `git status` of the user run a program.
+        // Either of these would make the user's next `git status` run a program.
         stage.refused(&["write", &at(".git/commondir")]);
         stage.refused(&["write", &at(".git/index")]);
         stage.done(&["list", &at(".git")]);
         stage.done(&["make-folder", &at("vscode")]);
-        // What hosts start in a project.
+        // Files that configure what hosts start in a project.
         for path in [".gemini/settings.json", ".github/mcp.json", "opencode.json"] {
             fs::create_dir_all(Path::new(&at(path)).parent().unwrap()).unwrap();
             fs::write(at(path), "{}").unwrap();
@@ -171,7 +171,8 @@ fn what_git_enters_or_runs_cannot_be_moved_away_with_the_folder_around_it() {
             fs::write(at(path), text).unwrap();
         }
         stage.own(&at(""));
-        // With another folder in its place, the next `git status` of the user would run what the program put there.
+        // With another folder in its place, the user's next `git status` would run what the program
+        // put there.
         stage.refused(&["rename", &at("libs"), &at("moved")]);
         stage.refused(&["rename", &at("libs/module"), &at("libs/moved")]);
         stage.refused(&["rename", &at("tools"), &at("moved")]);
@@ -193,7 +194,8 @@ fn what_git_enters_or_runs_cannot_be_moved_away_with_the_folder_around_it() {
     });
 }
 
-/// Git takes a folder with these three for a repository, and runs what its `config` names: a shell's prompt is enough.
+/// Git treats a folder with these three as a repository, and runs what its `config` names. A shell
+/// prompt is enough to trigger it.
 #[test]
 fn a_workspace_cannot_be_made_a_repository() {
     each_user(|stage| {
@@ -202,7 +204,7 @@ fn a_workspace_cannot_be_made_a_repository() {
         stage.done(&["make-folder", &at("refs")]);
         stage.refused(&["write", &at("HEAD")]);
         assert!(!fs::exists(at("HEAD")).unwrap());
-        // One that is a repository itself keeps what git runs.
+        // In a repository, the parts that git runs are protected.
         fs::write(at("HEAD"), "ref: refs/heads/main").unwrap();
         fs::write(at("config"), "[core]").unwrap();
         stage.own(&at(""));
@@ -231,7 +233,7 @@ fn a_part_of_a_repository_is_protected_like_the_whole() {
     });
 }
 
-/// A program in a folder that a confined program may have written chooses nothing of what is shown.
+/// A program in a folder that a confined program may have written cannot choose what is shown.
 #[test]
 fn a_program_in_a_workspace_shows_nothing_else_of_the_user() {
     each_user(|stage| {
@@ -331,7 +333,7 @@ fn the_kernel_refuses_what_no_server_needs() {
             let run = stage.run(&[act]);
             assert!(run.text.contains("Function not implemented"), "{act}: {}", run.text);
         }
-        // The kernel ends a program that makes calls of another architecture.
+        // The kernel ends a program that makes system calls of another architecture.
         let old = stage.run(&["old-architecture"]);
         assert!(!old.is_done(), "{}", old.text);
         for act in ["own-id", "map-memory", "thread", "fork-and-kill", "pidfd", "terminal-size"] {
@@ -441,7 +443,8 @@ fn sockets_of_the_host_cannot_be_reached() {
         {
             stage.refused(&["unix", path]);
         }
-        // Virtual machine sockets, packets, raw Internet and ICMP, kernel events, Bluetooth, key management.
+        // Virtual machine sockets, packet sockets, raw Internet and ICMP sockets, kernel events,
+        // Bluetooth, key management.
         for (family, kind, protocol) in [
             (40, 1, 0),
             (17, 3, 768),
@@ -471,7 +474,7 @@ fn processes_memory_and_files_are_bounded() {
         let small = json!({ "limits": { "memory_bytes": 256 << 20 } });
         assert!(stage.run_with(&small, &["memory", "1073741824"]).is_refused());
         assert!(stage.run_with(&small, &["memory", "67108864"]).is_done());
-        // Each of them is below the limit, all together are not: the helper ends them.
+        // Each process is below the limit, but their total is not, so the helper ends them.
         let many = stage.run_with(&small, &["memory-together", "4", "104857600"]);
         assert!(many.text.contains("exit 137"), "{}", many.text);
         let tight = json!({ "limits": { "temporary_bytes": 8 << 20, "file_bytes": 16 << 20 } });

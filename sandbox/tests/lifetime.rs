@@ -1,4 +1,5 @@
-//! How confined programs end: asked to, with the process that started them, and never alone.
+//! How confined programs end: on request, or with the process that started them, and always
+//! completely.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -103,7 +104,7 @@ fn a_program_whose_embedder_was_killed_ends() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // The one child of the driver is the helper.
+    // The driver's only child is the helper.
     let children = format!("/proc/{0}/task/{0}/children", driver.id());
     let until = std::time::Instant::now() + PATIENCE;
     let helper = loop {
@@ -146,17 +147,18 @@ fn a_program_that_cannot_be_started_is_told() {
 #[test]
 fn the_system_is_tried_and_told() {
     let support = sandbox::support(&helper());
-    // A machine without namespaces for users still has an answer.
+    // A machine without user namespaces still gets a valid result.
     assert_eq!(support.level == Level::Full, support.namespaces.is_none(), "{support:?}");
     let broken = sandbox::support(std::path::Path::new("/nonexistent"));
     assert_eq!(broken.level, Level::None);
     assert!(broken.namespaces.is_some());
 }
 
-/// Without user namespaces, a profile that goes without them gets less, and one that does not is refused.
+/// Without user namespaces, a profile that accepts their absence gets a lower level, and any other
+/// is refused.
 #[test]
 fn without_namespaces_the_level_is_partial_or_nothing_starts() {
-    // An outer namespace in which no further user namespace may be made.
+    // An outer namespace in which no further user namespace can be created.
     let run = |minimum: &str, act: &[&str]| {
         let asked = format!(r#"{{"profile":{{"minimum":"{minimum}"}}}}"#);
         let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
@@ -179,7 +181,7 @@ fn without_namespaces_the_level_is_partial_or_nothing_starts() {
         run("partial", &["/bin/sh", "-c", "echo begun; cat /etc/shadow; cat /etc/passwd"]);
     assert!(partial.contains("begun"), "{partial}");
     assert!(partial.contains("/etc/shadow: Permission denied"), "{partial}");
-    // The system's own folder for temporary files is not the program's.
+    // The system's temporary folder is not the program's.
     let folder = tempfile::tempdir().unwrap();
     let outside = folder.path().join("secret");
     std::fs::write(&outside, "s3cret").unwrap();

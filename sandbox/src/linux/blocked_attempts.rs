@@ -1,23 +1,24 @@
-//! Blocked attempts that wait to be told. A program may make thousands of them, each at another host: the first are told one
-//! by one, then some now and then and the others by their number, so that no program fills the receipts.
+//! Blocked attempts that wait to be reported. A program may make thousands of them, each to a
+//! different host: the first ones are reported individually, and later ones at a limited rate, with
+//! a count for the rest, so that no program can flood the receipts.
 
 use crate::event::{BlockReason, Blocked};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How many are told at once, after a quiet time.
+/// How many are reported at once after a quiet period.
 const MAX_AT_ONCE: u32 = 64;
-/// How long it takes until one more may be told.
+/// The interval after which one more may be reported.
 const UNTIL_NEXT: Duration = Duration::from_secs(2);
-/// Distinct destinations that wait.
+/// The most distinct destinations that wait.
 const MAX_WAITING: usize = 256;
-/// What stands for the destinations that are not told.
+/// Stands for the destinations that are not reported individually.
 const OTHERS: &str = "(others)";
 
 #[derive(Debug, Default)]
 pub(super) struct BlockedAttempts {
     waiting: HashMap<(String, Option<u16>, BlockReason), u64>,
-    /// Attempts at more destinations than are kept apart.
+    /// Attempts at destinations beyond the maximum.
     others: u64,
     allowance: Option<Allowance>,
 }
@@ -43,12 +44,13 @@ impl BlockedAttempts {
         }
     }
 
-    /// Notes attempts of which only the number is known.
+    /// Records attempts of which only the number is known.
     pub(super) fn note_others(&mut self, count: u64) {
         self.others += count;
     }
 
-    /// Tells what may be told now, or everything. `tell` returns whether it was heard; the rest waits.
+    /// Reports as many attempts as allowed now, or all of them. `tell` returns whether the report
+    /// was delivered; the others keep waiting.
     pub(super) fn tell(
         &mut self,
         now: Instant,
@@ -60,7 +62,7 @@ impl BlockedAttempts {
         }
         let mut left = self.allowance(now);
         let waiting = std::mem::take(&mut self.waiting);
-        // The last that may be told stands for all that cannot.
+        // The last allowed report stands for all that cannot be reported individually.
         let is_too_many =
             |left: u32| u32::try_from(waiting.len()).is_ok_and(|waiting| waiting > left);
         let by_name = match (everything, is_too_many(left) || self.others > 0) {
@@ -134,7 +136,7 @@ mod tests {
     fn a_flood_is_told_of_by_its_number_and_none_is_lost() {
         let (mut attempts, begun) = (BlockedAttempts::default(), Instant::now());
         let (mut events, mut count) = (0, 0);
-        // A thousand a second for ten minutes, each at another host.
+        // A thousand per second for ten minutes, each to a different host.
         for second in 0..600_u64 {
             for number in 0..1000 {
                 attempts.note(format!("{second}-{number}"), None, BlockReason::NotAllowed);

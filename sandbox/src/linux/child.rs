@@ -1,4 +1,5 @@
-//! The program itself, from the fork to its first instruction: what it holds is let go, and what it may do is restricted.
+//! The program from the fork to its first instruction: inherited resources are released, and
+//! restrictions are applied.
 
 use super::control;
 use super::plan::Plan;
@@ -16,17 +17,17 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A program that is being started.
+/// A program that is starting.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) process: Pid,
-    /// Where its calls are observed, if they are.
+    /// The descriptor for observing its system calls, if they are observed.
     pub(super) listener: Option<OwnedFd>,
-    /// Closed by the kernel when the program begins; until then it carries why it could not.
+    /// The kernel closes it when the program starts; before that it may carry an error message.
     pub(super) beginning: OwnedFd,
 }
 
-/// How far a program has come.
+/// The progress of a starting program.
 #[derive(Debug)]
 pub(super) enum Beginning {
     Waiting,
@@ -35,7 +36,7 @@ pub(super) enum Beginning {
 }
 
 impl Started {
-    /// Call it when `beginning` is readable.
+    /// To be called when `beginning` is readable.
     pub(super) fn look(&self) -> Beginning {
         let mut text = [0; 4096];
         match rustix::io::read(&self.beginning, &mut text) {
@@ -71,7 +72,7 @@ pub(super) fn start(plan: &Plan) -> Result<Started, String> {
     }
 }
 
-/// Becomes the program. Returns only why it could not.
+/// Turns this process into the program. Returns only the reason if that fails.
 fn become_program(plan: &Plan, helper: &OwnedFd) -> String {
     match restrict(plan, helper) {
         Ok(()) => {}
@@ -115,8 +116,9 @@ fn restrict(plan: &Plan, helper: &OwnedFd) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts the program into a process group of its own, which signals are passed on to. It has no terminal to type into: the
-/// first process of its namespaces gave it up, and elsewhere it gets a session of its own.
+/// Puts the program into its own process group, to which signals are forwarded. It has no
+/// controlling terminal: in the namespaces the first process gave that up, and otherwise the
+/// program gets its own session.
 fn begin_group(plan: &Plan) -> io::Result<()> {
     match plan.level {
         Level::Full => rustix::process::setpgid(None, None)?,
@@ -125,19 +127,20 @@ fn begin_group(plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves the terminal and the process group of the process that started the helper. A session of its own would do the same, but the
-/// kernel schedules each session as a group, and every message between the gate and the program would cost a fifth more
+/// Leaves the terminal and the process group of the process that started the helper. A new session
+/// would have the same effect, but the kernel schedules each session as a group, which makes every
+/// message between the gate and the program a fifth slower
 /// (`docs/decisions/0245-no-session-of-its-own.md`).
 pub(super) fn leave_terminal() -> io::Result<()> {
     match sys::give_up_terminal() {
         Ok(()) => rustix::process::setpgid(None, None)?,
-        // Where the terminal cannot be told from none, a new session is sure to have none.
+        // If it is unclear whether there is a terminal, a new session certainly has none.
         Err(_) => drop(rustix::process::setsid()?),
     }
     Ok(())
 }
 
-/// Gives up every capability and every way to get one.
+/// Drops every capability and every way to regain one.
 pub(super) fn drop_privileges() -> io::Result<()> {
     set_no_new_privs(true)?;
     let none = CapabilitySet::empty();
@@ -157,7 +160,7 @@ fn limit(plan: &Plan) -> io::Result<()> {
         (Resource::Memlock, 64 << 20),
         (Resource::Msgqueue, 1 << 20),
     ] {
-        // A limit that is lower already stays.
+        // Keep a limit that is already lower.
         let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX);
         let value = Some(value.min(allowed));
         setrlimit(resource, Rlimit { current: value, maximum: value })?;

@@ -1,4 +1,5 @@
-//! Messages between the helper and the program that started it, over a socket of theirs. The helper ends when it closes.
+//! Messages between the helper and the program that started it, over a private socket. The helper
+//! ends when the socket closes.
 
 use crate::event::Blocked;
 use crate::observed::Access;
@@ -13,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 
-/// What one message may have. A path is at most 4 KiB.
+/// The largest message. A path is at most 4 KiB long.
 const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 
-/// What the helper tells.
+/// The helper's reports.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
-    /// The program was started, confined.
+    /// The program was started confined.
     Ready,
     Failed(String),
-    /// The program connected to a host; the descriptor of the connection comes with it. The host is a name that it was
-    /// given an address for, or else the address.
+    /// The program connected to a host; the connection's descriptor accompanies the message. The
+    /// host is the name that the program resolved, or otherwise the address.
     Connection {
         host: String,
         port: u16,
@@ -42,7 +43,7 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pair)
 }
 
-/// Sends a message, with a descriptor if there is one to hand over.
+/// Sends a message, with a descriptor if there is one to pass.
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
@@ -69,7 +70,7 @@ pub(super) fn send(
     }
 }
 
-/// The next message and the descriptor that came with it; `None` at the end.
+/// The next message with its descriptor; `None` at the end.
 pub(super) fn receive<T: for<'a> Deserialize<'a>>(
     socket: impl AsFd,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {

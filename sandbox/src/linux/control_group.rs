@@ -1,4 +1,5 @@
-//! A control group of the program's own, where the system lets us make one: it limits memory and processes together.
+//! A separate control group for the program, if the system allows creating one: it limits total
+//! memory and processes.
 
 use crate::profile::Limits;
 use rustix::fd::OwnedFd;
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 const MOUNTED_AT: &str = "/sys/fs/cgroup";
 
-/// A group that was made for one program. Dropped, this process leaves it and removes it. Everything that is needed for
-/// that is open: by then the process sees no control groups.
+/// A group created for one program. On drop, this process leaves it and removes it. All required
+/// files are already open, because by then the process can no longer see the control groups.
 #[derive(Debug)]
 pub(super) struct ControlGroup {
     parent: OwnedFd,
@@ -25,24 +26,25 @@ impl Drop for ControlGroup {
     }
 }
 
-/// The group that this process is in, and the one in which new ones are made.
+/// The group that this process is in, and the group in which new ones are created.
 ///
-/// A group that passes controllers on holds no processes itself. A service that is given a part of the hierarchy
-/// (systemd's `Delegate=` with `DelegateSubgroup=`) is in a group of it, so new ones are made next to that.
+/// A group that delegates controllers cannot contain processes itself. A service with a delegated
+/// subtree (systemd's `Delegate=` with `DelegateSubgroup=`) runs in a subgroup of it, so new groups
+/// are created next to that subgroup.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     own: PathBuf,
     parent: PathBuf,
 }
 
-/// Makes a group and moves this process into it. Without one, limits of each process remain.
+/// Creates a group and moves this process into it. Without a group, only per-process limits apply.
 pub(super) fn enter(limits: &Limits) -> Option<ControlGroup> {
     let place =
         place(Path::new(MOUNTED_AT), &fs::read_to_string("/proc/self/cgroup").ok()?).ok()?;
     enter_at(&place, limits, std::process::id()).ok()
 }
 
-/// Why no group can be made; `None` where one can.
+/// Why no group can be created; `None` if one can.
 pub(super) fn missing() -> Option<String> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let place = match place(Path::new(MOUNTED_AT), &own) {
@@ -81,7 +83,7 @@ fn enter_at(place: &Place, limits: &Limits, process: u32) -> io::Result<ControlG
     let group = ControlGroup { parent, name, own_processes };
     let write = |name: &str, value: String| fs::write(folder.join(name), value);
     write("memory.max", limits.memory_bytes.to_string())?;
-    // A kernel without swap has no such file.
+    // A kernel without swap lacks this file.
     let _ = write("memory.swap.max", "0".to_owned());
     write("pids.max", limits.processes.to_string())?;
     write("cgroup.procs", process.to_string())?;
@@ -92,7 +94,7 @@ fn enter_at(place: &Place, limits: &Limits, process: u32) -> io::Result<ControlG
 mod tests {
     use super::*;
 
-    /// A folder is made up here: limits that a kernel enforces need a delegated group.
+    /// Uses an ordinary folder: limits enforced by the kernel would require a delegated group.
     #[test]
     fn a_group_is_made_next_to_ours_with_the_limits_and_the_process() {
         let mounted = tempfile::tempdir().unwrap();

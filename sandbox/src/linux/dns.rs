@@ -1,25 +1,28 @@
-//! The resolver that a confined program asks: it gives each allowed name a local address and sends no query anywhere.
+//! The resolver of a confined program: it assigns a local address to each allowed name, and never
+//! sends a query anywhere.
 //!
-//! No name leaves the sandbox by a question. The egress proxy resolves a name when the program connects to its address.
+//! No data can leave the sandbox through a DNS query. The egress proxy resolves a name when the
+//! program connects to its address.
 
 use crate::host_rule::{HostRule, is_name};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-/// Addresses are given out from the range that is reserved for benchmarks, 198.18.0.0/15: no host has one of them.
+/// Assigned addresses come from the range reserved for benchmarks, 198.18.0.0/15, which no host
+/// uses.
 const FIRST_ADDRESS: u32 = 0xc612_0100;
 /// The resolver's own address.
 pub(super) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// How many names get an address. A wildcard covers any number of them.
+/// The most names that are assigned an address. A wildcard matches any number of them.
 const MAX_NAMES: usize = 4096;
 
 const TYPE_A: u16 = 1;
 const TYPE_AAAA: u16 = 28;
 const CLASS_INTERNET: u16 = 1;
-/// Names are answered for as long: they do not change, and a program that keeps them asks less.
+/// The TTL of responses. Assignments never change, and caching reduces the number of queries.
 const SECONDS_TO_LIVE: u32 = 600;
 
-/// The names that were given an address.
+/// The names that were assigned an address.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     by_name: HashMap<String, Ipv4Addr>,
@@ -41,26 +44,26 @@ impl Names {
         Some(address)
     }
 
-    /// The name that was given an address.
+    /// The name that an address was assigned to.
     pub(super) fn name_of(&self, address: Ipv4Addr) -> Option<&str> {
         let index = address.to_bits().checked_sub(FIRST_ADDRESS)?;
         self.in_order.get(usize::try_from(index).ok()?).map(String::as_str)
     }
 }
 
-/// What becomes of a question.
+/// The result of a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) bytes: Vec<u8>,
-    /// The name, if it is not on the allowlist.
+    /// The name, if the allowlist does not contain it.
     pub(super) refused: Option<String>,
 }
 
-/// Answers a question. `None` where it cannot be understood.
+/// Answers a query. Returns `None` if it is not understood.
 pub(super) fn answer(rules: &[HostRule], names: &mut Names, query: &[u8]) -> Option<Reply> {
     let header = query.first_chunk::<12>()?;
     let [id_high, id_low, flags, _, 0, 1, ..] = header else { return None };
-    // A response, or another kind of question than a plain one.
+    // It is a response, or not a standard query.
     if flags & 0xf8 != 0 {
         return None;
     }
@@ -79,20 +82,20 @@ pub(super) fn answer(rules: &[HostRule], names: &mut Names, query: &[u8]) -> Opt
     bytes.extend([0, answers, 0, 0, 0, 0]);
     bytes.extend(question);
     if let Some(address) = address {
-        // The name is that of the question, by a pointer to it.
+        // The name is a compression pointer to the one in the question.
         bytes.extend([0xc0, 12, 0, 1, 0, 1]);
         bytes.extend(SECONDS_TO_LIVE.to_be_bytes());
         bytes.extend([0, 4]);
         bytes.extend(address.octets());
     }
-    // A program asks for both kinds of address at once; that is one attempt.
+    // Programs query both kinds of address at once, which counts as one attempt.
     let refused = (!is_allowed && kind != TYPE_AAAA).then_some(name);
     Some(Reply { bytes, refused })
 }
 
 const NAME_UNKNOWN: u8 = 3;
 
-/// Reads a name and returns it with the number of its bytes.
+/// Reads a name. Returns it with its length in bytes.
 fn read_name(bytes: &[u8]) -> Option<(String, usize)> {
     let (mut name, mut at) = (String::new(), 0);
     loop {
@@ -101,7 +104,7 @@ fn read_name(bytes: &[u8]) -> Option<(String, usize)> {
         if length == 0 {
             break;
         }
-        // A pointer or something newer: no question has one.
+        // A compression pointer or an unknown label type, which no query contains.
         if length > 63 {
             return None;
         }

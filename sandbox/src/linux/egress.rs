@@ -1,5 +1,5 @@
-//! The proxy outside of the sandbox: it gets the connections that the program made, decides on each, resolves the name
-//! itself, and carries the bytes. One thread serves all sandboxes of this process.
+//! The proxy outside of the sandbox: it receives the program's connections, decides on each one,
+//! resolves the name itself, and relays the data. One thread serves all sandboxes of this process.
 
 use super::blocked_attempts::BlockedAttempts;
 use super::control::{self, Report};
@@ -23,12 +23,12 @@ use tokio::time::{sleep, timeout};
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often blocked attempts are told that could not be told before.
+/// The interval for reporting blocked attempts that were delayed.
 const TICK: Duration = Duration::from_millis(250);
-/// How many addresses of a name are tried.
+/// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// The thread that all proxies of this process run on.
+/// The thread that all proxies of this process share.
 fn thread() -> io::Result<Handle> {
     static THREAD: OnceLock<Result<Handle, String>> = OnceLock::new();
     let started = THREAD.get_or_init(|| {
@@ -44,7 +44,7 @@ fn thread() -> io::Result<Handle> {
     started.clone().map_err(io::Error::other)
 }
 
-/// What the proxy of one program works with.
+/// The configuration of one program's proxy.
 pub(super) struct Proxy {
     pub(super) rules: Vec<HostRule>,
     pub(super) connections: usize,
@@ -53,7 +53,7 @@ pub(super) struct Proxy {
     pub(super) blocked: Mutex<BlockedAttempts>,
 }
 
-/// Serves a helper until it closes its socket, or the handle is aborted.
+/// Serves a helper until it closes its socket or the handle is aborted.
 pub(super) fn serve(control: OwnedFd, proxy: Proxy) -> io::Result<AbortHandle> {
     let thread = thread()?;
     rustix::io::ioctl_fionbio(&control, true)?;
@@ -69,7 +69,7 @@ pub(super) fn serve(control: OwnedFd, proxy: Proxy) -> io::Result<AbortHandle> {
 async fn read_reports(control: OwnedFd, proxy: Arc<Proxy>) -> io::Result<()> {
     let control = sys::readable(control)?;
     let places = Arc::new(Semaphore::new(proxy.connections));
-    // Dropped with this task: its connections end with it.
+    // Dropped together with this task, which ends all of its connections.
     let mut connections = JoinSet::new();
     loop {
         let mut ready = tokio::select! {
@@ -136,12 +136,12 @@ impl Proxy {
     }
 }
 
-/// Ends a connection so that the program sees that it was refused, and not that the server said nothing.
+/// Resets a connection, so that the program sees a refusal rather than an empty response.
 fn refuse(stream: impl rustix::fd::AsFd) {
     let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
-/// Carries one connection to its end. Fails with the reason if it may not be made.
+/// Relays one connection until it ends. Fails with the reason if it is not allowed.
 async fn carry(
     proxy: &Proxy,
     stream: std::net::TcpStream,
@@ -163,14 +163,14 @@ async fn carry(
         };
         (proxy.embedder.events)(Event::Connected { host: host.to_owned(), port });
         if outside.write_all(&first).await.is_ok() {
-            // How the connection ends is between the program and the host.
+            // How the connection ends is up to the program and the host.
             let _ = tokio::io::copy_bidirectional(&mut inside, &mut outside).await;
         }
         Ok(())
     };
     let outcome = tokio::select! {
         biased;
-        // Fails only if the switch is gone, and the proxy holds it.
+        // Fails only if the switch is dropped, but the proxy holds it.
         _ = switch.wait_for(|closed| *closed) => Err(BlockReason::Closed),
         outcome = carried => outcome,
     };
@@ -180,7 +180,8 @@ async fn carry(
     outcome
 }
 
-/// Decides on a connection and makes it. Returns it with the bytes that were read to decide.
+/// Decides on a connection and establishes it. Returns it with the bytes that were read for the
+/// decision.
 async fn open(
     proxy: &Proxy,
     inside: &mut TcpStream,

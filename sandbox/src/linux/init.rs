@@ -1,5 +1,6 @@
-//! The first process of the new namespaces: it starts the program, collects what ends, forwards signals, answers names,
-//! hands connections over, and ends everything when the socket of the program that started it closes.
+//! The first process of the new namespaces: it starts the program, reaps processes, forwards
+//! signals, answers DNS queries, passes connections on, and ends everything when the socket of the
+//! parent program closes.
 
 use super::blocked_attempts::BlockedAttempts;
 use super::child::{self, Beginning, Started};
@@ -18,7 +19,7 @@ use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The signals that are passed on to the program.
+/// The signals that are forwarded to the program.
 pub(super) const FORWARDED: [Signal; 8] = [
     Signal::HUP,
     Signal::INT,
@@ -29,21 +30,22 @@ pub(super) const FORWARDED: [Signal; 8] = [
     Signal::WINCH,
     Signal::CONT,
 ];
-/// The exit code where the program was not started, or was ended for using too much memory.
+/// The exit code if the program could not be started; the next one means that it was ended for
+/// using too much memory.
 pub(super) const FAILED: i32 = 125;
 const OUT_OF_MEMORY: i32 = 137;
-/// How often it is looked at what waits to be told, and at the memory in use.
+/// The intervals for reporting pending events and for checking memory use.
 const TICK: Duration = Duration::from_millis(250);
 const LOOK_AT_MEMORY: Duration = Duration::from_secs(1);
-/// How many packets, names or connections are looked at before everything else gets its turn.
+/// How many packets, names or connections are processed before other events get their turn.
 const MAX_AT_ONCE: usize = 64;
 
-/// What the first process holds while the program runs.
+/// The state of the first process while the program runs.
 struct Init<'a> {
     control: &'a OwnedFd,
     /// The process outside of the namespaces, if there are any.
     outer: Option<&'a OwnedFd>,
-    /// The program that has not begun yet.
+    /// The program, until it has started.
     starting: Option<Started>,
     signals: OwnedFd,
     program: Pid,
@@ -87,7 +89,7 @@ pub(super) fn stay(
         init.begin()?;
         if let Some(code) = init.turn() {
             init.begin()?;
-            // What the program tried last is told, too.
+            // Also report the program's last attempts.
             for _ in 0..MAX_AT_ONCE {
                 if init.take_attempts() == 0 {
                     break;
@@ -96,7 +98,7 @@ pub(super) fn stay(
             init.tell_blocked(true);
             return Ok(code);
         }
-        // Without a namespace of processes, those of the whole machine would be counted.
+        // Without a process namespace this would count the processes of the whole machine.
         if outer.is_some() && looked.elapsed() >= LOOK_AT_MEMORY {
             looked = Instant::now();
             if memory::in_use() > plan.limits.memory_bytes {
@@ -118,7 +120,7 @@ impl Init<'_> {
         });
     }
 
-    /// Tells when the program begins. Fails if it cannot.
+    /// Reports when the program starts. Returns an error if it cannot start.
     fn begin(&mut self) -> Result<(), String> {
         match self.starting.as_ref().map(Started::look) {
             None | Some(Beginning::Waiting) => Ok(()),
@@ -131,7 +133,7 @@ impl Init<'_> {
         }
     }
 
-    /// Waits until there is something to do.
+    /// Waits for the next event.
     fn wait(&self) -> io::Result<()> {
         let readable = PollFlags::IN;
         let mut waiting =
@@ -157,7 +159,8 @@ impl Init<'_> {
         }
     }
 
-    /// Handles pending events. Returns the exit code once the program has ended or the gate has closed its pipe.
+    /// Handles pending events. Returns the exit code once the program has ended or the gate has
+    /// closed its socket.
     fn turn(&mut self) -> Option<i32> {
         if hung_up(self.control) || self.outer.is_some_and(is_readable) {
             return Some(FAILED);
@@ -173,7 +176,7 @@ impl Init<'_> {
         self.collect()
     }
 
-    /// Takes what the program tried since the last time. Returns how much that was.
+    /// Collects the program's new attempts. Returns their number.
     fn take_attempts(&mut self) -> usize {
         self.take_names() + self.take_connections() + self.take_packets()
     }
@@ -214,7 +217,7 @@ impl Init<'_> {
                 taken += 1;
                 let Some(host) = self.host_of(&stream) else { continue };
                 let report = Report::Connection { host: host.clone(), port: *port };
-                // Where the proxy does not keep up, the connection is closed.
+                // If the proxy cannot keep up, close the connection.
                 let handed = Some(stream.as_fd());
                 if control::send(self.control, &report, handed, SendFlags::DONTWAIT).is_err() {
                     self.blocked.note(host, Some(*port), BlockReason::TooMany);
@@ -224,7 +227,7 @@ impl Init<'_> {
         taken
     }
 
-    /// The host that a connection was meant for: its own address tells.
+    /// The host that a connection was meant for, determined by the connection's local address.
     fn host_of(&self, stream: &TcpStream) -> Option<String> {
         let address = stream.local_addr().ok()?.ip().to_canonical();
         Some(self.host(address))
@@ -238,10 +241,10 @@ impl Init<'_> {
         name.map_or_else(|| address.to_string(), str::to_owned)
     }
 
-    /// Notes attempts at ports without a listener.
+    /// Records attempts at ports without a listener.
     fn take_packets(&mut self) -> usize {
         let Some(network) = &self.network else { return 0 };
-        // A flood has no room: these are told by their number.
+        // Packets that did not fit into the buffer are only counted.
         self.blocked.note_others(sys::dropped_packets(&network.packets));
         let mut packet = [0; 128];
         for taken in 0..MAX_AT_ONCE {
@@ -255,7 +258,8 @@ impl Init<'_> {
             let is_udp = network::is_udp(packet);
             let is_taken = !is_udp && network.ports.iter().any(|(listened, _)| *listened == port);
             let is_resolver = address == IpAddr::V4(dns::RESOLVER) && port == 53;
-            // The program may talk to itself. The kernel answers from the resolver's address, or one that was given out.
+            // The program may talk to itself. The kernel responds from the resolver's address, or
+            // from an assigned one.
             if is_taken || is_resolver || address.is_loopback() || network::is_reply(packet) {
                 continue;
             }

@@ -1,5 +1,6 @@
-//! The tree that a profile gives a program, as nodes: the system read-only, made-up files of `/etc`, the program's runtime,
-//! its home, its workspace and what else the profile names.
+//! The file tree for a profile, as a list of nodes: the system folders read-only, generated files
+//! in `/etc`, the program's runtime, its home, its workspace and everything else that the profile
+//! names.
 
 use super::dns::RESOLVER;
 use super::plan::{Node, NodeAccess, NodeKind, User};
@@ -10,12 +11,12 @@ use crate::runtime::{SYSTEM_FOLDERS, is_of_the_system};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The home of a confined program, as it sees it.
+/// The home of a confined program, as the program sees it.
 pub(super) const HOME: &str = "/home/server";
 const SHARED_MEMORY_BYTES: u64 = 64 << 20;
 
-/// What of `/etc` is shown as it is. Certificates are links to one another and into `/usr`. The script that starts Debian's
-/// Chromium reads its settings there.
+/// The parts of `/etc` that are shown unchanged. Certificates are links to one another and into
+/// `/usr`. Debian's start script for Chromium reads its settings there.
 const OF_ETC: [&str; 19] = [
     "alternatives",
     "ca-certificates",
@@ -39,7 +40,8 @@ const OF_ETC: [&str; 19] = [
 ];
 const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 
-/// What is shown, and what was made so that it cannot be.
+/// The nodes to show, and the placeholders created to prevent the program from creating those
+/// files.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) nodes: Vec<Node>,
@@ -69,7 +71,7 @@ pub(super) fn layout(
         None => Node::new(HOME, NodeKind::Temporary { bytes: profile.limits.temporary_bytes }),
     });
     for path in runtime {
-        // Shown if it can be: a folder that may not be shown is one that the program does not get.
+        // Optional: a folder that must not be shown is simply left out.
         if let Ok(real) = workspace::resolve(path, never_visible) {
             show(nodes, path, &real, NodeAccess::Read);
         }
@@ -104,9 +106,9 @@ pub(super) fn layout(
     Ok(layout)
 }
 
-/// The folders on the way from one that may be written to down to something that is mounted in it, each mounted on itself:
-/// the kernel lets no mount be moved. Otherwise a program could move such a folder away with what is protected in it, and
-/// put another one in its place.
+/// Each folder between a writable one and a mount inside it, bind-mounted on itself, because the
+/// kernel does not allow moving a mount point. Otherwise a program could move such a folder away
+/// together with its protected contents, and put another one in its place.
 fn held_in_place(nodes: &[Node]) -> Vec<Node> {
     let mut held: Vec<Node> = Vec::new();
     for node in nodes {
@@ -135,12 +137,12 @@ fn held_in_place(nodes: &[Node]) -> Vec<Node> {
     held
 }
 
-/// Parents come before what is in them. Of two nodes at one place the later one counts.
+/// Sorts parents before their contents. If two nodes have the same place, the later one is kept.
 fn sort(nodes: &mut Vec<Node>) {
     nodes.reverse();
     nodes.sort_by(|one, other| one.target.cmp(&other.target));
     nodes.dedup_by(|later, earlier| later.target == earlier.target);
-    // A link makes way for what is to be shown beneath it.
+    // A link is dropped if something else is to be shown below it.
     let targets: Vec<PathBuf> = nodes.iter().map(|node| node.target.clone()).collect();
     let holds = |path: &Path| targets.iter().any(|other| other != path && other.starts_with(path));
     nodes.retain(|node| !matches!(node.kind, NodeKind::Link { .. }) || !holds(&node.target));
@@ -151,7 +153,7 @@ fn shown(source: &Path, target: impl Into<PathBuf>, access: NodeAccess) -> Node 
     Node::new(target, NodeKind::Bind { source, access, owned: true, optional: false })
 }
 
-/// Shows a path under its real name, with a link from the one that the profile has for it.
+/// Shows a path under its real name, with a link from the path in the profile.
 fn show(nodes: &mut Vec<Node>, path: &Path, real: &Path, access: NodeAccess) {
     if access != NodeAccess::Read || !is_of_the_system(real) {
         nodes.push(shown(real, real, access));
@@ -161,7 +163,7 @@ fn show(nodes: &mut Vec<Node>, path: &Path, real: &Path, access: NodeAccess) {
     }
 }
 
-/// All that the user sees, but not Holdpoint's home, and with the processes of the sandbox only.
+/// Everything that the user can see except Holdpoint's home, and only the processes of the sandbox.
 fn everything(never_visible: &[PathBuf]) -> Vec<Node> {
     let source = PathBuf::from("/");
     let access = NodeAccess::Device;
@@ -189,7 +191,7 @@ fn system() -> Vec<Node> {
     }
     for name in OF_ETC {
         let target = Path::new("/etc").join(name);
-        // The link of a time zone is followed: what it leads to may not be shown itself.
+        // Follow the time zone's link, since its target may not be shown.
         let Ok(source) = fs::canonicalize(&target) else { continue };
         let kind =
             NodeKind::Bind { source, access: NodeAccess::Read, owned: false, optional: true };

@@ -1,8 +1,9 @@
-//! How much memory the processes of this namespace use together, for where no control group limits it.
+//! The total memory of the processes in this namespace, used if no control group limits it.
 
 use std::fs;
 
-/// Bytes that the processes have for themselves: what is resident and not shared. Zero where it cannot be read.
+/// The private memory of the processes in bytes: resident and not shared. Zero if it cannot be
+/// read.
 pub(super) fn in_use() -> u64 {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let mut pages = 0_u64;

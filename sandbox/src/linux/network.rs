@@ -1,5 +1,5 @@
-//! The network inside: every address is local, names are answered by our resolver, listeners take the connections to
-//! allowed ports, and a packet socket sees the attempts at all others.
+//! The network inside the sandbox: every address is local, our resolver answers names, listeners
+//! accept connections to allowed ports, and a packet socket sees attempts at all other ports.
 
 use super::dns::RESOLVER;
 use super::plan::NetworkPlan;
@@ -17,7 +17,7 @@ const LOOPBACK_INDEX: u32 = 1;
 const BACKLOG: i32 = 128;
 const DNS_PORT: u16 = 53;
 
-/// The sockets that the helper listens on.
+/// The helper's listening sockets.
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) resolver: UdpSocket,
@@ -25,10 +25,10 @@ pub(super) struct Listening {
     pub(super) packets: OwnedFd,
 }
 
-/// Sets up the network of this namespace. Needs to be privileged in it.
+/// Sets up the network of this namespace. Requires privileges in it.
 pub(super) fn set_up(plan: &NetworkPlan) -> io::Result<Listening> {
     let flags = SocketFlags::CLOEXEC;
-    // Its first protocol is routing.
+    // The default protocol of this family is routing.
     let route = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     ask(&route, &loopback_up())?;
     ask(&route, &everything_is_local(AddressFamily::INET))?;
@@ -65,7 +65,7 @@ fn listen(port: u16, has_v6: bool) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-// Messages of rtnetlink, which have the machine's byte order.
+// rtnetlink messages, in the machine's byte order.
 const NEW_LINK: u16 = 16;
 const NEW_ROUTE: u16 = 24;
 const REQUEST_AND_ACKNOWLEDGE: u16 = 0x5;
@@ -91,8 +91,8 @@ fn loopback_up() -> Vec<u8> {
     message(NEW_LINK, 0, &body)
 }
 
-/// The route by which every address of a family is one of this machine's: nothing is sent anywhere, and a listener gets the
-/// connections to any address on its port.
+/// The route that makes every address of a family local: nothing is sent anywhere, and a listener
+/// receives connections to any address on its port.
 fn everything_is_local(family: AddressFamily) -> Vec<u8> {
     const TABLE_LOCAL: u8 = 255;
     const PROTOCOL_BOOT: u8 = 3;
@@ -140,12 +140,13 @@ const RETURN: u16 = 0x06;
 /// Enough for the addresses and ports of either family.
 const KEPT_BYTES: u32 = 128;
 
-/// Accepts the first packet of each TCP connection, and every packet that is neither TCP nor an answer of the kernel (ICMP).
+/// Accepts the first packet of each TCP connection, and every packet that is neither TCP nor a
+/// kernel response (ICMP).
 const ATTEMPTS: [sock_filter; 19] = [
     load_byte(0),
     jump(AND, 0xf0, 0, 0),
     jump(IF_EQUAL, 0x40, 0, 7),
-    // IPv4: the protocol, and for TCP the flags behind a header whose length varies.
+    // IPv4: the protocol and, for TCP, the flags after a header of variable length.
     load_byte(9),
     jump(IF_EQUAL, 1, 13, 0),
     jump(IF_EQUAL, 6, 0, 11),
@@ -153,7 +154,7 @@ const ATTEMPTS: [sock_filter; 19] = [
     jump(LOAD_BYTE_INDEXED, 13, 0, 0),
     jump(AND, 0x12, 0, 0),
     jump(IF_EQUAL, 0x02, 7, 8),
-    // IPv6, without extension headers, which no local packet has by itself.
+    // IPv6 without extension headers, which local packets normally do not have.
     jump(IF_EQUAL, 0x60, 0, 7),
     load_byte(6),
     jump(IF_EQUAL, 58, 5, 0),
@@ -165,7 +166,7 @@ const ATTEMPTS: [sock_filter; 19] = [
     jump(RETURN, 0, 0, 0),
 ];
 
-/// Where a packet that the filter accepted was sent. `None` where it has no port.
+/// The destination of a packet that the filter accepted. `None` if it has no port.
 pub(super) fn destination(packet: &[u8]) -> Option<SocketAddr> {
     let (address, transport): (IpAddr, &[u8]) = match packet.first()? >> 4 {
         4 => {
@@ -196,7 +197,7 @@ pub(super) fn is_udp(packet: &[u8]) -> bool {
     packet.get(at) == Some(&17)
 }
 
-/// Whether a packet is an answer of our resolver.
+/// Whether a packet is a response of our resolver.
 pub(super) fn is_reply(packet: &[u8]) -> bool {
     packet.first() == Some(&0x45)
         && packet.get(12..16) == Some(&RESOLVER.octets())

@@ -1,6 +1,8 @@
-//! Observation: the program's calls that name files wait until the helper has noted them, then go on as they would have.
+//! Observation: the program's system calls that name files wait until the helper has recorded them,
+//! and then continue normally.
 //!
-//! Slow, and not a boundary: a path can change between the note and the call. The tree, Landlock and the filter decide.
+//! This is slow, and not a security boundary: a path can change between the recording and the call.
+//! The file tree, Landlock and seccomp enforce the rules.
 
 use super::sys::{self, Notification};
 use crate::observed::{Access, AccessKind, Outcome};
@@ -16,17 +18,20 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAX_PATH_BYTES: usize = 4096;
-/// What a program reads and runs is told once for each file and kind, up to this many. What it writes is told each time.
+/// Reads and executions are reported once per file and kind, up to this many. Writes are reported
+/// every time.
 const MAX_ACCESSES: usize = 20_000;
-/// How many links on the way of a path are followed.
+/// The most links followed in one path.
 const MAX_LINKS: usize = 40;
-/// Stands for the path of a call that cannot be read: the program can make its memory unreadable, also to us.
+/// Stands for the path of a call that cannot be read: a program can make its memory unreadable,
+/// even to us.
 const UNREADABLE: &str = "(unreadable)";
 
-/// Where a call has its path, and what it does with it.
+/// A system call: where its path is, and what it does with it.
 struct Call {
     number: c_long,
-    /// The argument with the folder that the path is relative to; without one it is the working folder.
+    /// The index of the argument with the folder that the path is relative to; `None` means the
+    /// working folder.
     folder: Option<usize>,
     path: usize,
     does: Does,
@@ -35,18 +40,18 @@ struct Call {
 #[derive(Clone, Copy)]
 enum Does {
     Read,
-    /// To the file itself: a link at the end of the path is followed.
+    /// Writes to the file itself: a link at the end of the path is followed.
     Write,
-    /// To the entry in its folder.
+    /// Writes to the entry in its folder.
     WriteEntry,
-    /// To the open file whose descriptor is in the argument of the path.
+    /// Writes to an open file, whose descriptor is in the path's argument.
     WriteOpen,
     Execute,
-    /// What the flags in this argument say.
+    /// Determined by the flags in this argument.
     Open(usize),
-    /// Connects to a socket, which may be one in the file system.
+    /// Connects to a socket, possibly one in the file system.
     Connect,
-    /// Makes a socket in the file system.
+    /// Creates a socket in the file system.
     Bind,
 }
 
@@ -122,13 +127,14 @@ fn calls() -> impl Iterator<Item = &'static Call> {
     CALLS.iter().chain(OLDER_CALLS)
 }
 
-/// Installs the filter that makes those calls wait. Its descriptor has to be given to the helper.
+/// Installs the filter that makes those calls wait. Its descriptor must be passed to the helper.
 pub(super) fn install() -> std::io::Result<OwnedFd> {
     const LOAD: u16 = 0x20;
     const IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
     let statement = |code, k| sock_filter { code, jt: 0, jf: 0, k };
-    // The filter of system calls has refused other architectures: the number is the first word.
+    // The system call filter has already refused other architectures, so only the number, the first
+    // word, is checked.
     let mut filter = vec![statement(LOAD, 0)];
     for call in calls() {
         let number = u32::try_from(call.number).unwrap_or(u32::MAX);
@@ -139,7 +145,7 @@ pub(super) fn install() -> std::io::Result<OwnedFd> {
     sys::install_notifying(&filter)
 }
 
-/// Notes what the program uses.
+/// Records what the program uses.
 #[derive(Debug)]
 pub(super) struct Observer {
     listener: OwnedFd,
@@ -155,7 +161,7 @@ impl Observer {
         &self.listener
     }
 
-    /// Notes one call and lets it go on. Returns what was not told before.
+    /// Records one call and lets it continue. Returns accesses that were not reported before.
     pub(super) fn next(&mut self) -> Vec<Access> {
         let Ok(notification) = sys::receive_notification(&self.listener) else { return Vec::new() };
         let accesses: Vec<Access> = calls()
@@ -185,7 +191,7 @@ fn describe(call: &Call, notification: &Notification) -> Option<Access> {
         Does::Execute => (AccessKind::Execute, true),
         Does::Connect => (AccessKind::Connect, true),
         Does::Open(flags) => {
-            // The kernel ignores bits that it does not know.
+            // The kernel ignores unknown bits.
             let flags = low_word(argument(flags)?).cast_signed();
             let writes = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
             let kind = if flags & writes != 0 { AccessKind::Write } else { AccessKind::Read };
@@ -206,14 +212,14 @@ fn describe(call: &Call, notification: &Notification) -> Option<Access> {
         },
         Does::Read | Does::Write | Does::WriteEntry | Does::Execute | Does::Open(_) => {
             match (address, kind) {
-                // `utimensat` and its like may name the open file itself.
+                // `utimensat` and similar calls may refer to the open file itself.
                 (0, AccessKind::Write) => call.folder.and_then(argument).and_then(descriptor),
                 _ => read_path(process, address),
             }
         }
     };
     let Some(path) = found else {
-        // INVARIANT: a write is told, whatever of it can be seen.
+        // INVARIANT: a write is always reported, even if its path cannot be read.
         let path = PathBuf::from(UNREADABLE);
         let outcome = Outcome::Allowed;
         return (kind == AccessKind::Write).then_some(Access { path, kind, outcome });
@@ -221,7 +227,7 @@ fn describe(call: &Call, notification: &Notification) -> Option<Access> {
     let folder = || descriptor(call.folder.and_then(argument).unwrap_or(u64::MAX));
     let path = match (path.is_absolute(), path.as_os_str().is_empty()) {
         (true, _) => path,
-        // With a flag, an empty path is the open file itself.
+        // With a certain flag, an empty path means the open file itself.
         (false, true) => folder().filter(|_| kind == AccessKind::Write)?,
         (false, false) => folder()?.join(path),
     };
@@ -233,8 +239,9 @@ fn low_word(value: u64) -> u32 {
     u32::try_from(value & 0xffff_ffff).unwrap_or_default()
 }
 
-/// The path as the process will find it: without `.` and `..`, and with links followed, also those that lead to the files of
-/// the process itself (`/proc/self`). The last part is followed if `follows` says so. What is not there stays as it is named.
+/// The path as the process sees it: without `.` and `..`, and with links resolved, including those
+/// to the files of the process itself (`/proc/self`). The last component is resolved only if
+/// `follows` is set. Missing components are kept as named.
 fn resolve(process: u32, path: &Path, follows: bool) -> PathBuf {
     let mut left: Vec<OsString> = parts(path);
     let (mut found, mut links) = (PathBuf::from("/"), 0);
@@ -253,7 +260,7 @@ fn resolve(process: u32, path: &Path, follows: bool) -> PathBuf {
             let Some(target) = target.filter(|_| links < MAX_LINKS) else { continue };
             links += 1;
             found.pop();
-            // What a link of procfs leads to may have no path, as a pipe has none.
+            // The target of a procfs link may have no path, for example a pipe.
             if target.is_absolute() {
                 found = PathBuf::from("/");
             }
@@ -263,7 +270,7 @@ fn resolve(process: u32, path: &Path, follows: bool) -> PathBuf {
     found
 }
 
-/// The parts of a path, the first one last.
+/// The components of a path in reverse order.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter_map(|part| match part {
         std::path::Component::Normal(part) => Some(part.to_owned()),
@@ -275,7 +282,7 @@ fn parts(path: &Path) -> Vec<OsString> {
     parts
 }
 
-/// Reads a text of the program's memory up to its end.
+/// Reads a C string from the program's memory.
 fn read_path(process: u32, address: u64) -> Option<PathBuf> {
     let memory = File::open(format!("/proc/{process}/mem")).ok()?;
     let mut bytes = vec![0; MAX_PATH_BYTES];
@@ -288,12 +295,12 @@ fn read_path(process: u32, address: u64) -> Option<PathBuf> {
 
 enum SocketPath {
     Of(PathBuf),
-    /// The address is none in the file system.
+    /// The address is not in the file system.
     None,
     Unreadable,
 }
 
-/// The path of a socket in the file system, of which the address begins with the family.
+/// The path of a socket in the file system, from an address that starts with the family.
 fn socket_path(process: u32, address: u64) -> SocketPath {
     let Ok(memory) = File::open(format!("/proc/{process}/mem")) else {
         return SocketPath::Unreadable;
@@ -306,14 +313,14 @@ fn socket_path(process: u32, address: u64) -> SocketPath {
         return SocketPath::None;
     }
     match read_path(process, address + 2) {
-        // Abstract, or without a name.
+        // An abstract or unnamed socket.
         Some(path) if path.as_os_str().is_empty() => SocketPath::None,
         Some(path) => SocketPath::Of(path),
         None => SocketPath::Unreadable,
     }
 }
 
-/// What the call will find, as far as the tree tells.
+/// The expected outcome of the call, judging by the file tree.
 fn outcome(path: &Path, kind: AccessKind) -> Outcome {
     let may = |path: &Path, permission| accessat(CWD, path, permission, AtFlags::EACCESS).is_ok();
     let exists = path.symlink_metadata().is_ok();

@@ -1,8 +1,9 @@
-//! The process that is started to confine a program. It has one thread, because a rule that one thread sets for itself does
-//! not hold for the others.
+//! The process that is started to confine a program. It is single-threaded, because a restriction
+//! that a thread sets for itself does not apply to other threads.
 //!
-//! It forks once: this process stays outside, where it is waited for and signalled; the other is the first process of the
-//! new namespaces (`init.rs`) and starts the program. Neither can be read by the program, and neither holds a capability.
+//! It forks once. This process stays outside, where the gate can wait for it and signal it. The
+//! child is the first process of the new namespaces (`init.rs`) and starts the program. The program
+//! can read neither process, and neither holds a capability.
 
 use super::control::{self, Report};
 use super::plan::{Plan, User};
@@ -23,15 +24,16 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 
-/// A plan holds an environment, and the kernel bounds that.
+/// A plan contains an environment, whose size the kernel limits.
 const MAX_PLAN_BYTES: u64 = 8 << 20;
 const HOST_NAME: &[u8] = b"sandbox";
 
-/// Does as the plan says that comes over the descriptor whose number is the first word. Returns the exit code.
+/// Follows the plan that arrives on the descriptor whose number is the first argument. Returns the
+/// exit code.
 pub(super) fn start(mut words: impl Iterator<Item = OsString>) -> i32 {
     let number = words.next().and_then(|word| word.to_str()?.parse().ok());
     let control = number.ok_or(io::ErrorKind::InvalidInput.into()).and_then(sys::adopt);
-    // This process was not started by the gate, so there is no pipe to report to.
+    // The gate did not start this process, so there is no socket to report to.
     let Ok(control) = control else { return init::FAILED };
     match run(&control) {
         Ok(code) => code,
@@ -66,7 +68,8 @@ fn run(control: &OwnedFd) -> Result<i32, String> {
     .inspect(|_| drop(group))
 }
 
-/// Refuses to hand over a file of the host: the program could truncate it, and read what others wrote.
+/// Refuses to pass a host file as a standard stream: the program could truncate it and read what
+/// others wrote.
 fn check_standard_streams() -> Result<(), String> {
     let is_file = |stat: rustix::io::Result<rustix::fs::Stat>| {
         stat.is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file())
@@ -86,7 +89,7 @@ fn read_plan(control: &OwnedFd) -> io::Result<Plan> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// What can be told without trying to confine anything.
+/// What can be determined without trying to confine anything.
 fn offered() -> Support {
     let options =
         seccomp::FilterOptions { browser: false, unix_sockets: true, internet_sockets: true };
@@ -99,7 +102,8 @@ fn offered() -> Support {
     }
 }
 
-/// Landlock and seccomp alone. This process collects and signals the program, and cannot end what leaves its session.
+/// Uses only Landlock and seccomp. This process reaps and signals the program, but cannot end
+/// processes that leave its session.
 fn confine_without_namespaces(plan: &Plan, control: &OwnedFd) -> Result<i32, String> {
     let _ = rustix::process::set_child_subreaper(Some(getpid()));
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
@@ -109,7 +113,7 @@ fn confine_without_namespaces(plan: &Plan, control: &OwnedFd) -> Result<i32, Str
 }
 
 fn confine(plan: &Plan, control: &OwnedFd) -> Result<i32, String> {
-    // Root opens what the user that it becomes could not.
+    // As root, opens what the user that it switches to could not open.
     let mut nodes = None;
     if plan.user.is_assumed {
         let owners = owners(plan.user).map_err(|error| format!("owners of files: {error}"))?;
@@ -145,7 +149,7 @@ fn confine(plan: &Plan, control: &OwnedFd) -> Result<i32, String> {
     }
 }
 
-/// The first process of the namespaces: puts everything in place, then stays.
+/// The first process of the namespaces: sets everything up, then stays.
 fn be_first(
     plan: &Plan,
     control: &OwnedFd,
@@ -172,7 +176,7 @@ fn be_first(
     init::stay(plan, control, Some(outer), network)
 }
 
-/// Passes signals on to the first process until it has ended, and ends as it did.
+/// Forwards signals to the first process until it has ended, and ends with the same code.
 fn wait_outside(first: Pid) -> Result<i32, String> {
     let mut wanted = init::FORWARDED.to_vec();
     wanted.push(Signal::CHILD);
@@ -180,7 +184,8 @@ fn wait_outside(first: Pid) -> Result<i32, String> {
     let _ = sys::let_go_of_standard_streams();
     child::drop_privileges().map_err(|error| error.to_string())?;
     loop {
-        // Before the first wait, too: if the first process ended before signals were caught, no signal tells of it.
+        // Also check before the first wait: if the process ended before signals were blocked, no
+        // signal will arrive.
         if let Ok(Some((_, status))) = waitpid(Some(first), WaitOptions::NOHANG) {
             return Ok(status.exit_status().unwrap_or(init::FAILED));
         }
@@ -199,7 +204,7 @@ fn become_user(user: User) -> io::Result<()> {
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;
     set_thread_res_uid(uid, uid, uid)?;
-    // The change has made this process unreadable, also to itself: it has to write its own map of users.
+    // The change made this process unreadable, even to itself, but it must write its own user map.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     Ok(())
 }
@@ -210,7 +215,8 @@ fn map_user(user: User) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{0} {0} 1", user.gid))
 }
 
-/// A user namespace that says as whose files those of root are shown. A process of it is needed only until it is open.
+/// A user namespace that maps root's files to this user. Its process is needed only until the
+/// namespace is open.
 fn owners(user: User) -> io::Result<OwnedFd> {
     let (ours, theirs) = control::pair()?;
     match sys::fork()? {
@@ -218,7 +224,7 @@ fn owners(user: User) -> io::Result<OwnedFd> {
             drop(ours);
             let _ = sys::unshare(UnshareFlags::NEWUSER);
             let _ = control::send(&theirs, &(), None, SendFlags::empty());
-            // Until the other side has read the maps and closes.
+            // Wait until the other side has read the maps and closes its end.
             let _ = control::receive::<()>(&theirs);
             sys::exit(0)
         }

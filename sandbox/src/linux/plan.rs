@@ -1,4 +1,4 @@
-//! What the helper is told to do: all that was looked up and decided before, as data.
+//! Instructions for the helper: everything that was looked up and decided beforehand, as data.
 
 use crate::host_rule::HostRule;
 use crate::profile::{FilePolicy, Level, Limits};
@@ -8,32 +8,33 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// Only tries what the system offers, and starts nothing.
+    /// Only test what the system offers, without starting anything.
     pub(super) is_trial: bool,
     pub(super) level: Level,
     pub(super) files: FilePolicy,
-    /// Where to find the program, as the confined program sees it.
+    /// The program's path, as the confined program sees it.
     pub(super) program: PathBuf,
-    /// With the name that the program was called by first.
+    /// Starting with the name that the program was called by.
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) directory: PathBuf,
-    /// In the order in which they are put in place: a parent before what is inside it.
+    /// In the order in which they are mounted: parents before their contents.
     pub(super) nodes: Vec<Node>,
     pub(super) user: User,
-    /// `None` leaves the network as it is.
+    /// `None` leaves the network unconfined.
     pub(super) network: Option<NetworkPlan>,
     pub(super) limits: Limits,
     pub(super) browser: bool,
     pub(super) observe: bool,
 }
 
-/// Who the program runs as.
+/// The user that the program runs as.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct User {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// The helper was started by root, whose limit of processes the kernel does not enforce: it becomes this user first.
+    /// Root started the helper, and the kernel does not enforce root's process limit, so the helper
+    /// switches to this user first.
     pub(super) is_assumed: bool,
 }
 
@@ -42,10 +43,10 @@ pub(super) struct NetworkPlan {
     pub(super) rules: Vec<HostRule>,
 }
 
-/// One thing in the tree that the program sees.
+/// One item of the file tree that the program sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Node {
-    /// As the program sees it.
+    /// The path as the program sees it.
     pub(super) target: PathBuf,
     pub(super) kind: NodeKind,
 }
@@ -55,12 +56,12 @@ pub(super) enum NodeKind {
     Bind {
         source: PathBuf,
         access: NodeAccess,
-        /// Files of root in it are this user's, where the helper was started by root.
+        /// If root started the helper, root's files in it are shown as this user's.
         owned: bool,
-        /// What is not there is left out.
+        /// A missing source is skipped.
         optional: bool,
     },
-    /// A file system in memory.
+    /// An in-memory file system.
     Temporary {
         bytes: u64,
     },
@@ -72,7 +73,7 @@ pub(super) enum NodeKind {
     },
     Folder,
     Processes,
-    /// Nothing is to be seen here.
+    /// Nothing is visible here.
     Hidden,
 }
 

@@ -1,5 +1,6 @@
-//! What git runs from a folder, or enters by itself: the work trees of submodules, the folder of hooks that a configuration
-//! names, and files that it includes. Reads only; a program that can write to a repository is not confined by what it says.
+//! Finds what git runs from a folder, or enters by itself: the work trees of submodules, the
+//! configured hooks folder, and included configuration files. It only reads. Programs that can
+//! write to a repository are not restricted by its contents.
 
 use crate::refusal::Refusal;
 use std::collections::BTreeSet;
@@ -7,14 +8,14 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-/// The most submodules that are looked at, those within one another included.
+/// The most submodules that are examined, including nested ones.
 const MAX_MODULES: usize = 256;
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 const MAX_INDEX_BYTES: u64 = 512 << 20;
-/// How far above a folder the repository is looked for that it belongs to.
+/// How many parent folders are searched for the repository that a folder belongs to.
 const MAX_LEVELS: usize = 64;
 
-/// A work tree and the folder that its `.git` is or leads to.
+/// A work tree, and the folder that its `.git` is or refers to.
 struct Repository {
     top: PathBuf,
     git: PathBuf,
@@ -30,17 +31,18 @@ impl Repository {
             let text = text_of(&git)?;
             top.join(text.strip_prefix("gitdir:")?.trim())
         };
-        // An empty folder that holds the place of a repository is none.
+        // An empty folder that serves as a placeholder is not a repository.
         git.join("HEAD").is_file().then(|| Repository { top: top.to_owned(), git })
     }
 
-    /// Where the configuration is: work trees of one repository share it.
+    /// The folder with the configuration, which the work trees of one repository share.
     fn shared(&self) -> PathBuf {
         let shared = text_of(&self.git.join("commondir"));
         shared.map_or_else(|| self.git.clone(), |path| self.git.join(path.trim()))
     }
 
-    /// The paths of its submodules. The index decides what git enters; `.gitmodules` may name more.
+    /// The paths of its submodules. The index determines what git enters; `.gitmodules` may list
+    /// more.
     fn modules(&self) -> Result<BTreeSet<PathBuf>, Refusal> {
         let mut found = BTreeSet::new();
         let hash = self.hash_bytes();
@@ -64,7 +66,7 @@ impl Repository {
         Ok(found.into_iter().filter(is_inside).collect())
     }
 
-    /// How long the names of objects are.
+    /// The length of object hashes.
     fn hash_bytes(&self) -> usize {
         let text = text_of(&self.shared().join("config")).unwrap_or_default();
         let is_long = settings(&text).any(|setting| {
@@ -75,7 +77,7 @@ impl Repository {
         if is_long { 32 } else { 20 }
     }
 
-    /// Notes what its configuration has git run or read: the folder of hooks, and included files.
+    /// Records what its configuration makes git run or read: the hooks folder and included files.
     fn note_named(&self, folder: &Path, found: &mut RunByGit) {
         let shared = self.shared();
         for of in [&shared, &self.git] {
@@ -99,17 +101,18 @@ impl Repository {
     }
 }
 
-/// What inside a folder has to stay as it is.
+/// The items inside a folder that must not change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RunByGit {
-    /// The `.git` of submodules, folders of hooks and included files.
+    /// The `.git` of submodules, hooks folders and included files.
     pub(super) kept: BTreeSet<PathBuf>,
-    /// Folders in which nothing may be made: of submodules that are not checked out, and of hooks where there are none. They
-    /// may be missing.
+    /// Folders in which nothing may be created: those of submodules that are not checked out, and
+    /// hooks folders without hooks. They may not exist.
     pub(super) empty: BTreeSet<PathBuf>,
 }
 
-/// What git runs from this folder or enters in it: as the repository that the folder is, or as one that it is a part of.
+/// What git runs from this folder or enters in it, whether the folder is a repository or part of
+/// one.
 pub(super) fn run_by_git(folder: &Path) -> Result<RunByGit, Refusal> {
     let mut found = RunByGit::default();
     let above = folder.ancestors().take(MAX_LEVELS).find_map(Repository::at);
@@ -117,7 +120,7 @@ pub(super) fn run_by_git(folder: &Path) -> Result<RunByGit, Refusal> {
     let mut count = 0;
     while let Some(repository) = next.pop() {
         repository.note_named(folder, &mut found);
-        // Some keep the repository of a work tree next to it, under another name.
+        // Some users store the repository of a work tree next to it, under another name.
         let own = [repository.git.clone(), repository.shared()];
         let own = own.iter().filter_map(|path| below(folder, path));
         found.kept.extend(own.filter(|path| !path.starts_with(folder.join(".git"))));
@@ -142,7 +145,7 @@ pub(super) fn run_by_git(folder: &Path) -> Result<RunByGit, Refusal> {
     Ok(found)
 }
 
-/// The path, if it lies in the folder.
+/// Returns the path if it is inside the folder.
 fn below(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -157,15 +160,15 @@ fn below(folder: &Path, path: &Path) -> Option<PathBuf> {
     (plain.starts_with(folder) && plain != folder).then_some(plain)
 }
 
-/// One line of a configuration of git.
+/// One setting of a git configuration.
 struct Setting {
-    /// In lower case, without its subsection.
+    /// In lower case, without the subsection.
     section: String,
     key: String,
     value: String,
 }
 
-/// The settings of a file, as far as values are on one line.
+/// The settings in a file, as far as their values are on one line.
 fn settings(text: &str) -> impl Iterator<Item = Setting> {
     let mut section = String::new();
     text.lines().filter_map(move |line| {
@@ -198,7 +201,7 @@ fn bytes_of(path: &Path, at_most: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The index of git, versions 2 to 4, as far as it says which entries are submodules.
+/// Parses the git index, versions 2 to 4, as far as needed to find submodule entries.
 pub(crate) mod index {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
@@ -206,12 +209,12 @@ pub(crate) mod index {
 
     const SUBMODULE: u32 = 0o160_000;
     const EXTENDED: u16 = 0x4000;
-    /// Before the hash of an entry; behind it there are flags and the name.
+    /// The length of the fields before an entry's hash; flags and the name follow it.
     const BEFORE_HASH: usize = 40;
     const MODE_AT: usize = 24;
 
-    /// The paths of the entries that are submodules, in an index whose hashes have this many bytes. `None` for what is no
-    /// index.
+    /// The paths of the submodule entries, in an index whose hashes have this many bytes. Returns
+    /// `None` if it is not a valid index.
     pub(crate) fn links(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
         let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk::<4>()?));
         let (b"DIRC", version @ 2..=4) = (bytes.get(..4)?, word(4)?) else { return None };
@@ -234,14 +237,14 @@ pub(crate) mod index {
             name.extend_from_slice(bytes.get(at..at + length)?);
             at += length + 1;
             if version < 4 {
-                // Each entry is filled up with zeros to a multiple of eight bytes.
+                // Each entry is padded with zeros to a multiple of eight bytes.
                 let end = start + (at - start).next_multiple_of(8);
                 if bytes.get(at..end)?.iter().any(|byte| *byte != 0) {
                     return None;
                 }
                 at = end;
             }
-            // Git writes no other entries. One without a name stands for one of a shared index.
+            // Git writes no other kinds of entry. An entry without a name refers to a shared index.
             if !matches!(mode >> 12, 0o4 | 0o10 | 0o12 | 0o16) {
                 return None;
             }
@@ -249,11 +252,11 @@ pub(crate) mod index {
                 found.push(PathBuf::from(OsString::from_vec(name.clone())));
             }
         }
-        // The checksum is behind it.
+        // The checksum follows.
         (bytes.len() >= at + hash).then_some(found)
     }
 
-    /// A number of variable length, and where the next byte is.
+    /// A variable-length number, and the position after it.
     fn number(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
         let mut byte = *bytes.get(at)?;
         at += 1;

@@ -1,4 +1,5 @@
-//! Landlock: which files a confined program may use, a second time and by other code of the kernel than the tree.
+//! Landlock: restricts file access a second time, independently of the file tree, with different
+//! kernel code.
 
 use super::plan::{Node, NodeAccess, NodeKind, Plan};
 use crate::profile::{FilePolicy, Level};
@@ -8,9 +9,9 @@ use landlock::{
 };
 use std::path::Path;
 
-/// The newest interface whose rights we know. An older kernel enforces those that it has.
+/// The newest interface whose rights we know. An older kernel enforces those that it supports.
 const KNOWN: ABI = ABI::V7;
-/// With less, a file could be truncated or moved past the rules.
+/// With an older version, files could be truncated or moved despite the rules.
 const NEEDED: ABI = ABI::V3;
 
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +22,8 @@ pub(super) enum RulesError {
     NotEnforced,
 }
 
-/// Restricts this process and what it starts. `blocks_network` also refuses TCP, for where there is no namespace for it.
+/// Restricts this process and its children. `blocks_network` also refuses TCP, for use without a
+/// network namespace.
 pub(super) fn restrict(plan: &Plan, blocks_network: bool) -> Result<(), RulesError> {
     let mut ruleset = Ruleset::default();
     if plan.files != FilePolicy::None {
@@ -36,12 +38,14 @@ pub(super) fn restrict(plan: &Plan, blocks_network: bool) -> Result<(), RulesErr
     }
     let mut rules = ruleset.scope(Scope::from_all(KNOWN))?.create()?;
     if plan.files != FilePolicy::None {
-        // The tree has nothing that may not be listed. Without a tree of its own, the program lists what it may read.
+        // Everything in the sandbox's tree may be listed. Without such a tree, the program can list
+        // what it may read.
         if plan.level == Level::Full {
             rules = beneath(rules, Path::new("/"), AccessFs::ReadDir.into())?;
         }
         for node in &plan.nodes {
-            // Without a tree of its own, the folders in memory would be the system's own `/tmp` and `/dev/shm`.
+            // Without a separate tree, the in-memory folders would be the system's own `/tmp` and
+            // `/dev/shm`.
             let is_system = matches!(node.kind, NodeKind::Temporary { .. });
             if plan.level == Level::Full || !is_system {
                 rules = add(rules, node)?;
@@ -65,7 +69,7 @@ fn add(rules: RulesetCreated, node: &Node) -> Result<RulesetCreated, RulesError>
             beneath(rules, &node.target, access)
         }
         NodeKind::Bind { access: NodeAccess::Write, .. } | NodeKind::Temporary { .. } => {
-            // Devices are made nowhere.
+            // Creating devices is never allowed.
             let devices = AccessFs::MakeBlock | AccessFs::MakeChar;
             beneath(rules, &node.target, AccessFs::from_all(KNOWN) & !devices)
         }
@@ -78,16 +82,16 @@ fn beneath(
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesError> {
-    // An optional node may not be there.
+    // An optional node may be missing.
     match PathFd::new(path) {
         Ok(descriptor) => Ok(rules.add_rule(PathBeneath::new(descriptor, access))?),
         Err(_) => Ok(rules),
     }
 }
 
-/// The version of the interface that this kernel has; 0 without Landlock.
+/// The version of the interface in this kernel; 0 without Landlock.
 pub(super) fn interface_version() -> u32 {
-    // The crate does not tell, so each version is asked for by a right that it brought.
+    // The crate does not report it, so probe each version by a right that it introduced.
     let versions: [(u32, ABI); 3] = [(1, ABI::V1), (2, ABI::V2), (3, ABI::V3)];
     let by_files = versions.iter().rev().find(|(_, abi)| {
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);

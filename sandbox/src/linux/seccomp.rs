@@ -1,5 +1,5 @@
-//! Which system calls a confined program may make: an allowlist for each architecture. What is not on it does not exist
-//! for the program; what programs are known to abuse is refused.
+//! The system calls that a confined program may make: an allowlist per architecture. All other
+//! calls appear not to exist, and calls known to be abused are refused.
 
 use super::syscall_list::{ALLOWED, OLDER, REFUSED};
 use libc::c_long;
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What the filter depends on.
+/// The parameters of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FilterOptions {
     pub(super) browser: bool,
-    /// Without a network namespace, a socket in the file system or an abstract one leads out.
+    /// Without a network namespace, a file system or abstract socket leads outside.
     pub(super) unix_sockets: bool,
-    /// Without a network namespace, every socket leads out.
+    /// Without a network namespace, every socket leads outside.
     pub(super) internet_sockets: bool,
 }
 
@@ -29,8 +29,8 @@ pub(super) enum FilterError {
     Build(#[from] seccompiler::BackendError),
 }
 
-/// The filters, in the order in which they are installed. Where two refuse a call, the one that was installed last says
-/// with which error.
+/// The filters in installation order. If two refuse a call, the one installed last determines the
+/// error.
 pub(super) fn filters(options: FilterOptions) -> Result<[BpfProgram; 2], FilterError> {
     let architecture: TargetArch =
         std::env::consts::ARCH.try_into().map_err(|_| FilterError::Architecture)?;
@@ -42,7 +42,7 @@ pub(super) fn filters(options: FilterOptions) -> Result<[BpfProgram; 2], FilterE
     Ok([allow.try_into()?, refuse.try_into()?])
 }
 
-/// Memory that the limit of a process does not count, which browsers cannot do without.
+/// Memory that per-process limits do not count, but that browsers require.
 const FOR_BROWSERS: [c_long; 5] =
     [libc::SYS_memfd_create, libc::SYS_shmat, libc::SYS_shmctl, libc::SYS_shmdt, libc::SYS_shmget];
 
@@ -58,7 +58,7 @@ fn allowed(options: FilterOptions) -> Rules {
     rules
 }
 
-/// Calls that are refused outright, and those whose arguments are.
+/// Calls that are always refused, and calls that are refused with certain arguments.
 fn refusals(options: FilterOptions) -> Result<Rules, FilterError> {
     let mut rules = Rules::new();
     rules.extend(REFUSED.iter().map(|number| (*number, Vec::new())));
@@ -68,7 +68,7 @@ fn refusals(options: FilterOptions) -> Result<Rules, FilterError> {
         }
     }
     rules.insert(libc::SYS_socket, sockets(options)?);
-    // A pair is connected to itself only.
+    // A socket pair is only connected to itself.
     rules.insert(
         libc::SYS_socketpair,
         vec![rule(&[(0, SeccompCmpOp::Ne, unsigned(libc::AF_UNIX))])?],
@@ -90,18 +90,18 @@ fn refusals(options: FilterOptions) -> Result<Rules, FilterError> {
         let conditions = conditions.iter().map(|conditions| rule(conditions));
         rules.insert(number, conditions.collect::<Result<_, _>>()?);
     }
-    // A set-uid file in the workspace would be one outside.
+    // A set-uid file in the workspace would also be one outside the sandbox.
     for (number, mode) in modes() {
         rules.insert(number, any_bit(mode, 0o6000)?);
     }
     Ok(rules)
 }
 
-/// Each with the conditions of which one is enough.
+/// Alternative lists of conditions, one of which is enough.
 type Conditions = Vec<Vec<(u8, SeccompCmpOp, u64)>>;
 
-/// What slows down or limits the first process of the namespaces, which watches over the memory in use and tells of blocked
-/// attempts. The kernel lets any process of the same user do this to it.
+/// Calls that slow down or limit the first process of the namespaces, which monitors memory use and
+/// reports blocked attempts. The kernel would allow any process of the same user to make them.
 fn at_the_helper() -> Vec<(c_long, Conditions)> {
     const FIRST: u64 = 1;
     let is = |argument: u8, value: u64| (argument, SeccompCmpOp::Eq, value);
@@ -113,7 +113,7 @@ fn at_the_helper() -> Vec<(c_long, Conditions)> {
         libc::SYS_sched_setscheduler,
     ];
     let by_process = by_process.into_iter().map(|number| (number, vec![vec![is(0, FIRST)]]));
-    // These also name a group of processes, or all processes of a user.
+    // These can also target a process group, or all processes of a user.
     let of_user = 2;
     let of_user_io = 3;
     by_process
@@ -128,7 +128,7 @@ const TIOCSTI: u64 = 0x5412;
 const TIOCLINUX: u64 = 0x541c;
 const TIOCSETD: u64 = 0x5423;
 
-/// The calls that set the mode of a file, each with the position of that argument.
+/// The calls that set the mode of a file, with the index of that argument.
 fn modes() -> Vec<(c_long, u8)> {
     let everywhere = [
         (libc::SYS_fchmod, 1),
@@ -150,7 +150,7 @@ fn modes() -> Vec<(c_long, u8)> {
     everywhere.into_iter().chain(older).collect()
 }
 
-/// The families of sockets that are refused: each that is not allowed, and of netlink each protocol but routing.
+/// Refuses socket families that are not allowed, and all netlink protocols except routing.
 fn sockets(options: FilterOptions) -> Result<Vec<SeccompRule>, FilterError> {
     let netlink = unsigned(libc::AF_NETLINK);
     let mut allowed = Vec::new();
@@ -162,7 +162,7 @@ fn sockets(options: FilterOptions) -> Result<Vec<SeccompRule>, FilterError> {
     }
     let others: Vec<_> =
         allowed.iter().map(|family| (0, SeccompCmpOp::Ne, unsigned(*family))).collect();
-    // Without any condition the call is refused whatever its arguments are.
+    // A rule without conditions would refuse the call with any arguments.
     if others.is_empty() {
         return Ok(Vec::new());
     }
@@ -174,7 +174,7 @@ fn sockets(options: FilterOptions) -> Result<Vec<SeccompRule>, FilterError> {
     Ok(rules)
 }
 
-/// One rule for each bit of a mask: the filter can compare masked bits with one value only.
+/// One rule per bit of a mask: the filter can compare masked bits with only one value.
 fn any_bit(argument: u8, mask: u64) -> Result<Vec<SeccompRule>, FilterError> {
     let bits = (0..u64::BITS).map(|bit| 1_u64 << bit).filter(|bit| mask & bit != 0);
     bits.map(|bit| rule(&[(argument, SeccompCmpOp::MaskedEq(bit), bit)])).collect()

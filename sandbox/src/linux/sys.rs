@@ -1,4 +1,4 @@
-//! The calls to the kernel for which there is no safe wrapper. All `unsafe` of the product is in this file.
+//! System calls without a safe wrapper. This file contains all `unsafe` code of the product.
 #![allow(
     unsafe_code,
     reason = "the kernel's interfaces below have no safe wrapper in the crates that we use"
@@ -15,17 +15,17 @@ use std::process::Command;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Which side of a fork this is.
+/// The side of a fork that this process is.
 #[derive(Debug)]
 pub(super) enum Side {
     Parent(Pid),
     Child,
 }
 
-/// Forks. The caller has to be a process with one thread.
+/// Forks. The calling process must be single-threaded.
 pub(super) fn fork() -> io::Result<Side> {
-    // SAFETY: the helper has one thread (`outer_process::start` refuses to go on otherwise), so no lock is held by a thread that
-    // the child does not have.
+    // SAFETY: the helper is single-threaded (`outer_process::start` refuses to continue otherwise),
+    // so no lock can be held by a thread that the child lacks.
     let id = unsafe { libc::fork() };
     match id {
         0 => Ok(Side::Child),
@@ -36,33 +36,36 @@ pub(super) fn fork() -> io::Result<Side> {
     }
 }
 
-/// Leaves the namespaces that the flags name for new ones.
+/// Moves this process into new namespaces of the given kinds.
 pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: only `CLONE_FILES` and `CLONE_FS` can break a process of one thread, and it is not asked for them.
+    // SAFETY: only `CLONE_FILES` and `CLONE_FS` can affect the soundness of a single-threaded
+    // process, and neither is used.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Takes over a descriptor that this process was started with.
+/// Takes ownership of a descriptor that this process was started with.
 pub(super) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     if number < 3 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: the descriptor is used for this one call only, which fails if it is not open.
+    // SAFETY: the borrow lasts for this one call, which fails if the descriptor is not open.
     rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) })?;
-    // SAFETY: it is open, as was just seen, and nothing else in this process has taken it over: this is called once, first.
+    // SAFETY: the call above showed that it is open, and nothing else in this process owns it: this
+    // is called once, first.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC)?;
     Ok(descriptor)
 }
 
-/// Closes every descriptor from 3 on but one.
+/// Closes every descriptor from 3 on, except one.
 pub(super) fn close_others(kept: &OwnedFd) -> io::Result<()> {
     let kept = kept.as_raw_fd().unsigned_abs();
     for (first, last) in [(3, kept.saturating_sub(1)), (kept.saturating_add(1), u32::MAX)] {
         if first > last {
             continue;
         }
-        // SAFETY: nothing in this process owns another descriptor yet: this is called right after `adopt`.
+        // SAFETY: nothing in this process owns another descriptor yet, because this is called right
+        // after `adopt`.
         if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -70,9 +73,11 @@ pub(super) fn close_others(kept: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the program that a command starts inherit a descriptor, under the same number, and no other child of ours.
+/// Makes a command's program, and no other child of ours, inherit a descriptor under the same
+/// number.
 pub(super) fn inherit(command: &mut Command, descriptor: OwnedFd) {
-    // SAFETY: between fork and exec the closure makes one system call, on a descriptor that it owns, and allocates nothing.
+    // SAFETY: between fork and exec the closure makes one system call on a descriptor that it owns,
+    // and does not allocate.
     unsafe {
         command.pre_exec(move || {
             rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::empty()).map_err(Into::into)
@@ -80,13 +85,13 @@ pub(super) fn inherit(command: &mut Command, descriptor: OwnedFd) {
     }
 }
 
-/// Gives up the controlling terminal, for this process and for those that it starts from now on. The process must not lead
-/// its session: the kernel would hang up the terminal for all others.
+/// Gives up the controlling terminal for this process and its future children. The process must not
+/// be the session leader: the kernel would then hang up the terminal for all others.
 pub(super) fn give_up_terminal() -> io::Result<()> {
     use rustix::fs::{Mode, OFlags, open};
     let terminal = match open(c"/dev/tty" as &CStr, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         Ok(terminal) => terminal,
-        // This is what the kernel says where there is none.
+        // The kernel's response if there is no controlling terminal.
         Err(rustix::io::Errno::NXIO) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
@@ -95,7 +100,7 @@ pub(super) fn give_up_terminal() -> io::Result<()> {
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What becomes of a mount.
+/// The attributes to set on a mount.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct MountAttributes<'a> {
     pub(super) read_only: bool,
@@ -104,7 +109,8 @@ pub(super) struct MountAttributes<'a> {
     pub(super) recursive: bool,
 }
 
-/// Changes the attributes of a mount that is open. No mount of ours is shared with another namespace or runs set-uid files.
+/// Changes the attributes of an open mount. None of our mounts is shared with another namespace or
+/// allows set-uid files.
 pub(super) fn set_mount(mount: impl AsFd, attributes: MountAttributes<'_>) -> io::Result<()> {
     let mut set = libc::MOUNT_ATTR_NOSUID;
     if attributes.read_only {
@@ -124,7 +130,8 @@ pub(super) fn set_mount(mount: impl AsFd, attributes: MountAttributes<'_>) -> io
         userns_fd: owners,
     };
     let recursive = if attributes.recursive { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the path is a constant C string, the structure lives until the call returns and its size is given with it.
+    // SAFETY: the path is a constant C string; the structure outlives the call, and its size is
+    // passed with it.
     let outcome = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -138,9 +145,9 @@ pub(super) fn set_mount(mount: impl AsFd, attributes: MountAttributes<'_>) -> io
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Blocks signals and returns a descriptor from which they are read.
+/// Blocks signals and returns a descriptor that they can be read from.
 pub(super) fn signals(wanted: &[Signal]) -> io::Result<OwnedFd> {
-    // SAFETY: the set is initialized by `sigemptyset` before it is used, and all pointers are to it.
+    // SAFETY: `sigemptyset` initializes the set before it is used, and all pointers refer to it.
     unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);
@@ -158,9 +165,9 @@ pub(super) fn signals(wanted: &[Signal]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Lets every signal through again: a program inherits what is blocked.
+/// Unblocks all signals, because a program inherits the blocked ones.
 pub(super) fn unblock_signals() -> io::Result<()> {
-    // SAFETY: the set is initialized by `sigemptyset` before it is used, and the pointer is to it.
+    // SAFETY: `sigemptyset` initializes the set before it is used, and the pointer refers to it.
     let outcome = unsafe {
         let mut set = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut set);
@@ -177,12 +184,12 @@ pub(super) fn next_signal(signals: &OwnedFd) -> Option<Signal> {
     Signal::from_named_raw(i32::try_from(u32::from_ne_bytes(*number)).ok()?)
 }
 
-/// Installs a seccomp filter whose notifications are read from the descriptor that is returned.
+/// Installs a seccomp filter and returns the descriptor for its notifications.
 pub(super) fn install_notifying(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut().cast() };
-    // SAFETY: the program points to `filter`, which outlives the call; `seccompiler::sock_filter` is laid out as the
-    // kernel's, and the kernel does not write to it.
+    // SAFETY: the program points to `filter`, which outlives the call; `seccompiler::sock_filter`
+    // has the same layout as the kernel's type, and the kernel does not write to it.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -201,7 +208,7 @@ pub(super) fn install_notifying(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// A system call that waits for us.
+/// A system call that is waiting for us.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Notification {
     pub(super) id: u64,
@@ -215,9 +222,10 @@ const NOTIFICATION_RECEIVE: libc::c_ulong = 0xc050_2100;
 const NOTIFICATION_SEND: libc::c_ulong = 0xc018_2101;
 
 pub(super) fn receive_notification(listener: &OwnedFd) -> io::Result<Notification> {
-    // SAFETY: the structure has only integers, for which zero is valid, and the kernel wants it zeroed.
+    // SAFETY: the structure contains only integers, for which zero is valid, and the kernel
+    // requires it to be zeroed.
     let mut notification = unsafe { std::mem::zeroed::<libc::seccomp_notif>() };
-    // SAFETY: the request's size is that of the structure, which the kernel fills.
+    // SAFETY: the size in the request is that of the structure, which the kernel fills.
     let outcome = unsafe {
         libc::ioctl(listener.as_raw_fd(), NOTIFICATION_RECEIVE as _, &raw mut notification)
     };
@@ -232,7 +240,7 @@ pub(super) fn receive_notification(listener: &OwnedFd) -> io::Result<Notificatio
     })
 }
 
-/// Lets the system call go on as if there had been no notification.
+/// Lets the system call continue as if there had been no notification.
 pub(super) fn continue_notification(listener: &OwnedFd, id: u64) {
     let answer = libc::seccomp_notif_resp {
         id,
@@ -240,15 +248,17 @@ pub(super) fn continue_notification(listener: &OwnedFd, id: u64) {
         error: 0,
         flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
     };
-    // SAFETY: the request's size is that of the structure. It fails only if the caller is gone.
+    // SAFETY: the size in the request is that of the structure. The call fails only if the caller
+    // is gone.
     unsafe { libc::ioctl(listener.as_raw_fd(), NOTIFICATION_SEND as _, &raw const answer) };
 }
 
-/// A socket that gets every packet of this network namespace that a classic BPF program accepts, from its IP header on.
+/// A socket that receives, from the IP header on, every packet of this network namespace that a
+/// classic BPF program accepts.
 pub(super) fn packet_socket(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     const EVERY_PROTOCOL: u16 = 3;
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: plain integers go in, a descriptor comes out.
+    // SAFETY: only integers are passed, and a descriptor is returned.
     let number = unsafe { libc::socket(libc::AF_PACKET, kind, i32::from(EVERY_PROTOCOL.to_be())) };
     if number < 0 {
         return Err(io::Error::last_os_error());
@@ -258,16 +268,17 @@ pub(super) fn packet_socket(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut().cast() };
     set_option(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
-    // Each packet on the loopback interface would be seen twice, going out and coming in.
+    // Otherwise each packet on the loopback interface would be seen twice, outgoing and incoming.
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
     Ok(socket)
 }
 
-/// How many packets had no room in such a socket since this was last asked.
+/// How many packets did not fit into such a socket's buffer since the last call.
 pub(super) fn dropped_packets(socket: &OwnedFd) -> u64 {
     let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let Ok(mut length) = libc::socklen_t::try_from(size_of_val(&counts)) else { return 0 };
-    // SAFETY: the kernel writes at most `length` bytes, which is the size of the structure that this option has.
+    // SAFETY: the kernel writes at most `length` bytes, which is the size of this option's
+    // structure.
     let outcome = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -282,20 +293,21 @@ pub(super) fn dropped_packets(socket: &OwnedFd) -> u64 {
 
 fn set_option<T>(socket: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<T>()).map_err(io::Error::other)?;
-    // SAFETY: the value outlives the call and its size is given; both callers pass the type that the option has.
+    // SAFETY: the value outlives the call and its size is passed; both callers use the option's
+    // type.
     let outcome = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length)
     };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A descriptor that a task can wait for until it is readable.
+/// A descriptor on whose readability a task can wait.
 pub(super) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the descriptor is owned, so it stays open and the same until the result is dropped.
+    // SAFETY: the descriptor is owned, so it stays open and unchanged until the result is dropped.
     unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }.map_err(Into::into)
 }
 
-/// Puts `/dev/null` in the place of standard input, output and error.
+/// Replaces standard input, output and error with `/dev/null`.
 pub(super) fn let_go_of_standard_streams() -> io::Result<()> {
     let null = rustix::fs::open(
         c"/dev/null" as &CStr,
@@ -308,8 +320,8 @@ pub(super) fn let_go_of_standard_streams() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends this process at once, without running anything that was registered for its end.
+/// Ends this process immediately, without running exit handlers.
 pub(super) fn exit(code: i32) -> ! {
-    // SAFETY: it does not return, and leaves nothing to run.
+    // SAFETY: it does not return, and there is nothing left to run.
     unsafe { libc::_exit(code) }
 }

@@ -1,11 +1,13 @@
-//! The system calls that a filter names. Only numbers: what is done with them is in `seccomp.rs`.
+//! The system calls that a filter names. Only their numbers: `seccomp.rs` decides how to treat
+//! them.
 //!
-//! `clone3` is on no list: its flags are in memory, where a filter cannot look, and programs use `clone` where it does not
-//! exist. The same goes for `openat2`, whose mode could make a set-uid file.
+//! `clone3` is on no list: its flags are in memory, which a filter cannot read, and programs fall
+//! back to `clone` if it does not exist. The same applies to `openat2`, whose mode could create a
+//! set-uid file.
 
 use libc::c_long;
 
-/// What programs need, on every architecture.
+/// Calls that programs need on every architecture.
 #[rustfmt::skip]
 pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_accept, libc::SYS_accept4, libc::SYS_bind, libc::SYS_brk, libc::SYS_capget, libc::SYS_capset,
@@ -58,7 +60,7 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_waitid, libc::SYS_write, libc::SYS_writev,
 ];
 
-/// Calls for which newer ones came, and which x86-64 alone still has.
+/// Older calls that have replacements, and that only x86-64 still has.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 pub(super) const OLDER: &[c_long] = &[
@@ -73,7 +75,7 @@ pub(super) const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const OLDER: &[c_long] = &[];
 
-/// What changes the machine, reaches into other processes, or opens large parts of the kernel.
+/// Calls that change the machine, reach into other processes, or expose large parts of the kernel.
 #[rustfmt::skip]
 pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_acct, libc::SYS_add_key, libc::SYS_adjtimex, libc::SYS_bpf, libc::SYS_chroot,

@@ -1,7 +1,8 @@
-//! The tree of files that a confined program sees: put together in memory and made the root of its mount namespace.
+//! The file tree of a confined program: assembled in memory, and made the root of its mount
+//! namespace.
 //!
-//! Sources are opened before anything is mounted over them, and targets are opened beneath the new root without following
-//! links, so that a link in a workspace leads nowhere.
+//! Sources are opened before anything is mounted over them, and targets are opened beneath the new
+//! root without following links, so that a link in a workspace cannot lead elsewhere.
 
 use super::plan::{Node, NodeAccess, NodeKind};
 use super::sys::{self, MountAttributes};
@@ -17,12 +18,14 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where the tree is put together. It is there on every system, and what it hides is not needed any more by then.
+/// Where the tree is assembled. It exists on every system, and its contents are no longer needed by
+/// then.
 const SITE: &str = "/tmp";
-/// The root holds made-up files and places to mount on.
+/// The root contains only generated files and mount points.
 const ROOT_BYTES: u64 = 1 << 20;
 
-/// What of procfs tells about the machine, or changes it. `subset=pid` would hide more, and break `os.cpus()`.
+/// The parts of procfs that describe or change the machine. `subset=pid` would hide more, and break
+/// `os.cpus()`.
 const HIDDEN_OF_PROCESSES: [&str; 17] = [
     "acpi",
     "asound",
@@ -43,7 +46,7 @@ const HIDDEN_OF_PROCESSES: [&str; 17] = [
     "timer_list",
 ];
 
-/// What could not be put in place.
+/// Why the tree could not be assembled.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}`: {doing}: {source}", path.display())]
 pub(super) struct TreeError {
@@ -64,7 +67,7 @@ fn failed<E: Into<io::Error>>(path: &Path, doing: &'static str) -> impl FnOnce(E
     move |error| TreeError { path, doing, source: error.into() }
 }
 
-/// Opens what is to be shown. `owners` says as whose files those of root are shown.
+/// Opens the sources. `owners` determines the owner under which root's files are shown.
 pub(super) fn open(nodes: &[Node], owners: Option<&OwnedFd>) -> Result<Vec<OpenNode>, TreeError> {
     let mut open = Vec::with_capacity(nodes.len());
     for node in nodes {
@@ -96,14 +99,15 @@ fn open_source(
     access: NodeAccess,
     owners: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd, TreeError> {
-    // The path was resolved before. If a part of it is a link now, it was swapped.
+    // The path was already resolved, so if a component is a link now, it was swapped.
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let seen = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
         .map_err(failed(path, "cannot be opened"))?;
     let mount = open_tree(&seen, "", COPY).map_err(failed(path, "cannot be mounted"))?;
     let owner = rustix::fs::fstat(&seen).map_err(failed(path, "cannot be examined"))?.st_uid;
     if let Some(owners) = owners.filter(|_| owner == 0) {
-        // Some file systems know no mapping of owners. Then files of root stay root's: readable if everybody may.
+        // Some file systems do not support owner mapping. There, root's files stay root's, and are
+        // readable if everyone may read them.
         let mapped = MountAttributes { owners: Some(owners), ..MountAttributes::default() };
         let _ = sys::set_mount(&mount, mapped);
     }
@@ -131,7 +135,8 @@ fn restrict(path: &Path, mount: OwnedFd, access: NodeAccess) -> Result<OwnedFd, 
     Ok(mount)
 }
 
-/// Puts the tree together and makes it the root of this mount namespace. What was the root is not there afterwards.
+/// Assembles the tree and makes it the root of this mount namespace. The previous root is no longer
+/// accessible.
 pub(super) fn enter(nodes: Vec<OpenNode>) -> Result<(), TreeError> {
     let (root, site) = (Path::new("/"), Path::new(SITE));
     let alone = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -157,7 +162,7 @@ pub(super) fn enter(nodes: Vec<OpenNode>) -> Result<(), TreeError> {
     rustix::process::chdir("/").map_err(into)
 }
 
-/// What is mounted over files that the program shall not see.
+/// Mounts over files that the program must not see.
 struct Hiding {
     null: OwnedFd,
 }
@@ -167,7 +172,7 @@ impl Hiding {
         open_source(Path::new("/dev/null"), NodeAccess::Device, None).map(|null| Hiding { null })
     }
 
-    /// Mounts nothing over what is there.
+    /// Hides whatever exists at a path.
     fn hide(&self, top: &OwnedFd, path: &Path) -> Result<(), TreeError> {
         let Ok(place) = open_beneath(top, path) else { return Ok(()) };
         let metadata = rustix::fs::fstat(&place).map_err(failed(path, "cannot be examined"))?;
@@ -209,7 +214,8 @@ fn place(
         }
         NodeKind::File { contents } => make_file(top, inside, contents).map(drop),
         NodeKind::Link { to } => {
-            // Where the link cannot be made, a folder that is shown has one there, or on the way.
+            // If the link cannot be created, a shown folder already has something there, or on the
+            // way to it.
             if let Ok((parent, name)) = parent_of(top, inside) {
                 let _ = rustix::fs::symlinkat(to, &parent, &name);
             }
@@ -229,7 +235,7 @@ fn place(
     }
 }
 
-/// A file system in memory, not mounted yet.
+/// An in-memory file system that is not mounted yet.
 fn memory(path: &Path, bytes: u64, mode: &str) -> Result<OwnedFd, TreeError> {
     new_mount(path, "tmpfs", &[("size", &bytes.to_string()), ("mode", mode)])
 }
@@ -245,7 +251,7 @@ fn new_mount(path: &Path, kind: &str, options: &[(&str, &str)]) -> Result<OwnedF
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(failed(path, doing))
 }
 
-/// Makes folders where there are none, one by one, so that no link is followed. Returns the last.
+/// Creates missing folders one at a time, so that no link is followed. Returns the last one.
 fn make_folder(top: &OwnedFd, inside: &Path) -> Result<OwnedFd, TreeError> {
     let mut current = open_beneath(top, Path::new("."))?;
     for part in inside.components() {
@@ -259,7 +265,7 @@ fn make_folder(top: &OwnedFd, inside: &Path) -> Result<OwnedFd, TreeError> {
     Ok(current)
 }
 
-/// Makes a file where there is none, and returns it.
+/// Creates a missing file and returns it.
 fn make_file(top: &OwnedFd, inside: &Path, contents: &str) -> Result<OwnedFd, TreeError> {
     let (parent, name) = parent_of(top, inside)?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -290,7 +296,7 @@ fn attach(mount: &OwnedFd, to: OwnedFd, path: &Path) -> Result<(), TreeError> {
     move_mount(mount, "", to, "", by_descriptor).map_err(failed(path, "cannot be mounted"))
 }
 
-/// Who owns a folder. Root where that cannot be said.
+/// The owner of a folder, or root if that is unknown.
 pub(super) fn owner(path: &Path) -> (u32, u32) {
     fs::metadata(path).map_or((0, 0), |metadata| (metadata.uid(), metadata.gid()))
 }

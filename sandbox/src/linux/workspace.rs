@@ -1,5 +1,5 @@
-//! Folders that a program may write to: which may be given to it, and what inside them stays read-only because other
-//! programs run it.
+//! Writable folders: which folders may be made writable, and which parts of them stay read-only
+//! because other programs run them.
 
 use super::plan::{Node, NodeAccess, NodeKind};
 use super::repository::{RunByGit, run_by_git};
@@ -7,13 +7,14 @@ use crate::refusal::Refusal;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// A folder of Holdpoint's home that holds the homes and packages of servers: it may be shown to them.
+/// The subfolder of Holdpoint's home with the homes and packages of servers, which may be shown to
+/// them.
 const LENT_FOLDER: &str = "sandbox";
 
 /// Folders in a workspace whose files other programs run without asking.
 const PROTECTED_FOLDERS: [&str; 4] = [".claude", ".cursor", ".idea", ".vscode"];
-/// What else of that kind is kept read-only where it is there: start files of shells, settings of git, and the files in which
-/// the hosts of MCP servers keep what they start in a project.
+/// Further items of this kind, which are protected if they exist: shell start files, git settings,
+/// and the project files in which MCP hosts configure what they start.
 const PROTECTED_IF_THERE: [&str; 24] = [
     ".amazonq",
     ".bash_profile",
@@ -40,16 +41,16 @@ const PROTECTED_IF_THERE: [&str; 24] = [
     "opencode.json",
     "opencode.jsonc",
 ];
-/// The parts by which a repository that may be written to names programs for git to run.
+/// The parts of a writable repository that name programs for git to run.
 const PROTECTED_OF_GIT: [&str; 2] = ["config", "hooks"];
 
-/// Folders of the system that no profile may make writable.
+/// System folders that no profile may make writable.
 const OF_THE_SYSTEM: [&str; 12] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
     "/var/run",
 ];
 
-/// Resolves a folder or file that is to be shown, and refuses one that shows too much.
+/// Resolves a folder or file to be shown, and refuses one that would expose too much.
 pub(super) fn resolve(path: &Path, never_visible: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let refused = |why: &str| Refusal::Path { path: path.to_owned(), why: why.to_owned() };
     if !path.is_absolute() {
@@ -74,7 +75,7 @@ pub(super) fn resolve(path: &Path, never_visible: &[PathBuf]) -> Result<PathBuf,
     Ok(real)
 }
 
-/// The same for one that is to be written to.
+/// Like [`resolve`], for a path that is to be writable.
 pub(super) fn resolve_writable(path: &Path, never_visible: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let real = resolve(path, never_visible)?;
     let is_of_the_system = OF_THE_SYSTEM.iter().any(|folder| real.starts_with(folder));
@@ -88,20 +89,22 @@ pub(super) fn resolve_writable(path: &Path, never_visible: &[PathBuf]) -> Result
     Ok(real)
 }
 
-/// The home of the user that runs Holdpoint.
+/// The home of the user who runs Holdpoint.
 fn home() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
     fs::canonicalize(home).ok()
 }
 
-/// Folders that were made so that the program cannot make them. Each is removed when no sandbox needs it any more.
+/// Folders created to prevent the program from creating them. Each is removed once no sandbox needs
+/// it anymore.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders {
     held: Vec<(PathBuf, File)>,
 }
 
 impl Placeholders {
-    /// Makes an empty folder, or joins those that hold it. One that was left behind is removed with the others.
+    /// Creates an empty folder, or shares an existing one with other holders. A leftover folder is
+    /// removed along with the others.
     fn hold(&mut self, path: &Path) -> std::io::Result<()> {
         match fs::create_dir(path) {
             Ok(()) => {}
@@ -118,7 +121,8 @@ impl Placeholders {
 impl Drop for Placeholders {
     fn drop(&mut self) {
         for (path, folder) in self.held.drain(..) {
-            // Another sandbox that holds it removes it. One with something in it is the user's by now, and stays.
+            // If another sandbox holds it, that one removes it. A folder with contents belongs to
+            // the user by now, and stays.
             if folder.try_lock().is_ok() {
                 let _ = fs::remove_dir(path);
             }
@@ -126,11 +130,12 @@ impl Drop for Placeholders {
     }
 }
 
-/// The nodes that keep parts of a writable folder read-only. With `placeholders`, folders that are missing are made, so that
-/// the program cannot make them.
+/// The nodes that keep parts of a writable folder read-only. With `placeholders`, missing folders
+/// are created, so that the program cannot create them.
 ///
-/// All of a repository is read-only: a program that can write its index, or a file `commondir`, has git run what it likes at
-/// the next `git status`. Only a profile that names `.git` itself makes it writable.
+/// A whole repository is read-only: a program that can write its index, or a file `commondir`, can
+/// make git run any program at the next `git status`. It is writable only if the profile names
+/// `.git` itself.
 pub(super) fn protect(
     folder: &Path,
     owned: bool,
@@ -162,7 +167,8 @@ pub(super) fn protect(
         // A folder, or the file that links a work tree to its repository.
         nodes.push(bind(git, NodeAccess::Read));
     } else if let Some(placeholders) = placeholders.as_deref_mut() {
-        // Without a repository there, git would take the folder itself for one that has a file `HEAD` and two folders.
+        // Without a repository, git would treat the folder itself as one if it had a file `HEAD`
+        // and two folders.
         for path in [git, folder.join("HEAD")] {
             if is_protectable(&path)? && !path.is_dir() {
                 nodes.push(bind(path, NodeAccess::Read));
@@ -190,7 +196,7 @@ pub(super) fn protect(
     Ok(nodes)
 }
 
-/// The folders from below one to a path, and the path.
+/// The paths from just below a folder down to a path, inclusive.
 fn way(folder: &Path, path: &Path) -> Vec<PathBuf> {
     let mut way: Vec<PathBuf> =
         path.ancestors().take_while(|part| *part != folder).map(Path::to_owned).collect();
@@ -198,7 +204,8 @@ fn way(folder: &Path, path: &Path) -> Vec<PathBuf> {
     way
 }
 
-/// Whether a path is there. A link on the way to it is refused, because the program could put a folder in its place.
+/// Whether a path exists. A link on the way to it is refused, because the program could replace it
+/// with a folder.
 fn is_there_without_links(folder: &Path, path: &Path) -> Result<bool, Refusal> {
     for part in way(folder, path) {
         if !is_protectable(&part)? {
@@ -213,13 +220,13 @@ fn first_missing(folder: &Path, path: &Path) -> PathBuf {
     missing.unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether a folder is what git keeps a repository in: `.git`, or a bare one.
+/// Whether git stores a repository in a folder: `.git`, or a bare one.
 pub(super) fn is_repository(folder: &Path) -> bool {
     let is_bare = || folder.join("HEAD").is_file() && folder.join("objects").is_dir();
     folder.file_name().is_some_and(|name| name == ".git") || is_bare()
 }
 
-/// The nodes that keep parts of a repository read-only whose other parts may be written to.
+/// The nodes that keep parts of an otherwise writable repository read-only.
 fn protect_repository(
     git: &Path,
     owned: bool,
@@ -254,7 +261,8 @@ fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Whether there is something that a mount can protect. A link cannot be: the program could put another one in its place.
+/// Whether something exists that a mount can protect. A link cannot be protected: the program could
+/// replace it.
 fn is_protectable(path: &Path) -> Result<bool, Refusal> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => Err(Refusal::Path {

@@ -58,7 +58,7 @@ fn what_a_program_may_have_changed_shows_nothing_but_interpreters() {
     check(&place, &link, &["package"]);
     let up = place.link("package/bin/up", Path::new("../../secrets/key"));
     check(&place, &up, &["package"]);
-    // The folder of a program that does not exist: its parent would be shown.
+    // The `bin` folder does not exist; its parent would be shown.
     place.file("package/pyvenv.cfg", &format!("home = {}/bin\n", secrets.display()));
     let shell = place.file("package/bin/shell", "#!/bin/sh\n");
     check(&place, &shell, &["package"]);

@@ -1,6 +1,7 @@
-//! Hostile programs, by their names, each with a harmless twin; and `drive`, which runs one of them confined.
+//! Hostile programs by name, each with a harmless counterpart; and `drive`, which runs one of them
+//! confined.
 //!
-//! A program prints `done` if it got what it wanted, `refused: WHY` otherwise.
+//! A program prints `done` if it succeeded, and `refused: WHY` otherwise.
 #![cfg_attr(
     not(target_os = "linux"),
     allow(unused, reason = "the programs below try what Linux has")

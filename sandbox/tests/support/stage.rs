@@ -1,4 +1,5 @@
-//! A folder with a workspace, a home, packages and secrets, and a user who runs programs there confined.
+//! A folder with a workspace, a home, packages and secrets, and a user who runs confined programs
+//! in it.
 #![allow(dead_code, reason = "two tests use it, each a part")]
 
 use serde_json::{Value, json};
@@ -13,11 +14,11 @@ const UNPRIVILEGED: u32 = 65534;
 
 pub(crate) struct Stage {
     folder: TempDir,
-    /// Whom root becomes before it confines; without one, programs are confined by the user that runs the test.
+    /// The user that root switches to before confining; `None` keeps the user that runs the test.
     user: Option<u32>,
 }
 
-/// What a program printed, and what the sandbox told of it.
+/// A program's output, and the sandbox's events.
 pub(crate) struct Run {
     pub(crate) text: String,
 }
@@ -32,7 +33,7 @@ impl Run {
     }
 }
 
-/// Runs a test as the user that runs the tests, and as root also as an unprivileged one.
+/// Runs a test as the current user and, under root, also as an unprivileged one.
 pub(crate) fn each_user(test: impl Fn(&Stage)) {
     test(&Stage::new(None));
     if rustix::process::geteuid().is_root() {
@@ -73,7 +74,7 @@ impl Stage {
         self.user.unwrap_or(0)
     }
 
-    /// Gives a file or folder and what is in it to the user.
+    /// Makes the user the owner of a file, or of a folder and its contents.
     pub(crate) fn own(&self, path: &str) {
         let Some(user) = self.user else { return };
         chown(path, Some(user), Some(user)).unwrap();
@@ -88,7 +89,7 @@ impl Stage {
         self.run_asking(json!({}), act)
     }
 
-    /// Runs an act with changes to the usual profile.
+    /// Runs an act with changes to the default profile.
     pub(crate) fn run_with(&self, profile: &Value, act: &[&str]) -> Run {
         self.run_asking(json!({ "profile": profile }), act)
     }
@@ -124,7 +125,7 @@ impl Stage {
         Run { text }
     }
 
-    /// Runs an act at a terminal of its own, confined or not.
+    /// Runs an act on a separate terminal, confined or not.
     pub(crate) fn run_on_terminal(&self, is_confined: bool, act: &str) -> Run {
         let script = match is_confined {
             true => r#""$PROBE" drive '{"profile":{}}' probe "$ACT""#,

@@ -1,7 +1,7 @@
 use super::*;
 use std::process::Command;
 
-/// A folder in which git is used, if there is git.
+/// A folder for using git, if git is installed.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -53,19 +53,19 @@ fn submodules_are_found_by_the_index_whatever_gitmodules_says() {
     fs::write(place.at("repo/a file"), "x").unwrap();
     place.git("repo", &["add", "a file", "libs/one"]);
     place.check("repo", &["repo/libs/one/.git"], &[]);
-    // A part of a repository is entered like the whole.
+    // A subfolder of a repository is treated like the whole.
     place.check("repo/libs", &["repo/libs/one/.git"], &[]);
     place.check("repo/libs/one", &[], &[]);
-    // A submodule within a submodule.
+    // A nested submodule.
     place.repository("repo/libs/one/two", &[]);
     place.git("repo/libs/one", &["add", "two"]);
     place.check("repo", &["repo/libs/one/.git", "repo/libs/one/two/.git"], &[]);
-    // Other forms of the index.
+    // Other versions of the index format.
     place.git("repo", &["update-index", "--index-version", "4"]);
     place.check("repo", &["repo/libs/one/.git", "repo/libs/one/two/.git"], &[]);
     place.git("repo", &["update-index", "--split-index"]);
     place.check("repo", &["repo/libs/one/.git", "repo/libs/one/two/.git"], &[]);
-    // Removed from the work tree, and not from the index.
+    // Removed from the work tree but not from the index.
     fs::remove_dir_all(place.at("repo/libs")).unwrap();
     place.check("repo", &[], &["repo/libs/one"]);
 }

@@ -1,4 +1,4 @@
-//! What the hostile programs do with files, processes and memory.
+//! The hostile programs' actions on files, processes and memory.
 
 use super::{kernel, network};
 use std::fs::{self, File, OpenOptions};
@@ -24,7 +24,7 @@ pub(crate) fn act(name: &str, arguments: &[&str]) -> io::Result<String> {
         ("write", [path]) => fs::write(path, "hostile").map(|()| String::new()),
         ("write-with-odd-flags", [path]) => write_with_odd_flags(path),
         ("write-unreadable", [path]) => {
-            // From now on no process without privileges may read this one's memory.
+            // From now on no unprivileged process may read this one's memory.
             unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
             fs::write(path, "hostile").map(|()| String::new())
         }
@@ -82,7 +82,7 @@ pub(crate) fn act(name: &str, arguments: &[&str]) -> io::Result<String> {
         ("unix", [path]) => UnixStream::connect(path).map(|_| String::new()),
         ("descriptors", []) => {
             let open = fs::read_dir("/proc/self/fd")?.count();
-            // The three standard ones, and the one that lists them.
+            // The three standard descriptors, and the one used for listing.
             if open > 4 {
                 Ok(open.to_string())
             } else {
@@ -133,7 +133,7 @@ fn fill(path: &Path, bytes: usize) -> io::Result<String> {
     Ok(String::new())
 }
 
-/// Opens a file for writing with a bit that the kernel does not know and ignores.
+/// Opens a file for writing, with a bit set that the kernel does not know and ignores.
 fn write_with_odd_flags(path: &str) -> io::Result<String> {
     let path = std::ffi::CString::new(path).unwrap();
     let flags = (libc::O_WRONLY | libc::O_CREAT) as u64 | 1 << 31;
@@ -142,14 +142,14 @@ fn write_with_odd_flags(path: &str) -> io::Result<String> {
     if opened < 0 { Err(io::Error::last_os_error()) } else { Ok(String::new()) }
 }
 
-/// Takes memory and uses it.
+/// Allocates and uses memory.
 fn memory(bytes: usize) -> io::Result<String> {
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(io::Error::other)?;
     let taken = vec![1_u8; bytes];
     Ok(taken.iter().step_by(4096).map(|byte| usize::from(*byte)).sum::<usize>().to_string())
 }
 
-/// Truncates and reads what standard error leads to.
+/// Truncates and reads the file behind standard error.
 fn own_log() -> io::Result<String> {
     let standard_error = io::stderr();
     let shrunk = unsafe { libc::ftruncate(std::os::fd::AsRawFd::as_raw_fd(&standard_error), 0) };
@@ -164,9 +164,9 @@ fn own_log() -> io::Result<String> {
     }
 }
 
-/// The terminal that this process is controlled from, as the kernel counts it.
+/// The controlling terminal of this process, as the kernel numbers it.
 fn terminal() -> io::Result<String> {
-    // Behind the name, which is in parentheses: state, parent, group, session, terminal.
+    // The fields after the name in parentheses: state, parent, group, session, terminal.
     let text = fs::read_to_string("/proc/self/stat")?;
     let number = text.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(4));
     match number {

@@ -1,4 +1,4 @@
-//! Runs a program confined, passes its output on, and then prints each event on a line of its own.
+//! Runs a program confined, forwards its output, and then prints each event on a separate line.
 
 use sandbox::{Confined, Embedder, Event, Launch, Profile, Reach};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a test asks for, besides the profile.
+/// A test's request, besides the profile.
 #[derive(Debug, Deserialize)]
 struct Asked {
     profile: Profile,
@@ -19,17 +19,17 @@ struct Asked {
     environment: Vec<(String, String)>,
     #[serde(default)]
     egress_closed: bool,
-    /// Replaced by a link to the second between preparing and starting.
+    /// A path to replace with a link to the second path between preparing and starting.
     #[serde(default)]
     swap: Option<(PathBuf, PathBuf)>,
     #[serde(default)]
     stderr: Option<PathBuf>,
-    /// What the program reads.
+    /// The program's input.
     #[serde(default)]
     input: String,
 }
 
-/// A table of addresses that is enough for tests on loopback.
+/// An address table sufficient for tests on loopback.
 fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(address) if address.is_loopback() => Reach::NeedsPermission,
@@ -95,7 +95,7 @@ pub(crate) fn drive(asked: &str, words: &[&str]) -> ExitCode {
     if let Err(refusal) = watch.ready(Duration::from_secs(5)) {
         println!("not started: {refusal}");
     }
-    // Everything that the helper told is read before its socket is closed.
+    // All reports of the helper are read before its socket closes.
     drop(watch);
     std::io::stdout().write_all(&output).unwrap();
     std::io::stdout().write_all(&errors).unwrap();

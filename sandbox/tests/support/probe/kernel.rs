@@ -1,4 +1,4 @@
-//! What the hostile programs ask of the kernel directly.
+//! The hostile programs' direct system calls.
 
 use libc::c_long;
 use std::io;
@@ -7,7 +7,7 @@ fn checked(outcome: c_long) -> io::Result<String> {
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome.to_string()) }
 }
 
-/// Makes a system call with up to four numbers.
+/// Makes a system call with up to four integers.
 fn call(number: c_long, arguments: &[u64]) -> io::Result<String> {
     let at = |index: usize| arguments.get(index).copied().unwrap_or(0);
     checked(unsafe { libc::syscall(number, at(0), at(1), at(2), at(3), at(4), at(5)) })
@@ -84,7 +84,7 @@ pub(crate) fn act(name: &str, arguments: &[&str]) -> Option<io::Result<String>> 
         "module" => call(libc::SYS_init_module, &[room_at, 8, text(c"")]),
         "old-architecture" => old_architecture(),
         "x32" => call(0x4000_0000 + 39, &[]),
-        // What would slow down or limit the process that watches.
+        // Calls that would slow down or limit the monitoring process.
         "limit-process" => {
             let limit = [3_u64, 3];
             let (files, limit) = (u64::from(libc::RLIMIT_NOFILE), limit.as_ptr() as u64);
@@ -95,7 +95,7 @@ pub(crate) fn act(name: &str, arguments: &[&str]) -> Option<io::Result<String>> 
         "slow-process" => call(libc::SYS_setpriority, &[0, pid(0), 19]),
         "slow-group" => call(libc::SYS_setpriority, &[1, pid(0), 19]),
         "slow-user" => call(libc::SYS_setpriority, &[2, 0, 19]),
-        // What every program may do.
+        // Calls that every program may make.
         "own-id" => call(libc::SYS_getpid, &[]),
         "limit-itself" => {
             let limit = [64_u64, 64];
@@ -112,14 +112,15 @@ pub(crate) fn act(name: &str, arguments: &[&str]) -> Option<io::Result<String>> 
     })
 }
 
-/// A child that a call made has nothing more to do.
+/// A child created by a call has nothing more to do.
 fn leave(child: &String) {
     if child == "0" {
         unsafe { libc::_exit(0) };
     }
 }
 
-/// `getpid` as a 32-bit program makes it. The kernel does not know it there, or refuses it by ending us.
+/// `getpid` as made by a 32-bit program. The kernel does not know it here, or refuses it by ending
+/// us.
 #[cfg(target_arch = "x86_64")]
 fn old_architecture() -> io::Result<String> {
     let outcome: i32;
@@ -140,7 +141,7 @@ fn fork_and_kill() -> io::Result<String> {
     child.wait().map(|status| status.to_string())
 }
 
-/// A process that does something and ends.
+/// A child process that runs a function and exits.
 pub(crate) fn child(work: impl FnOnce()) -> io::Result<i32> {
     match unsafe { libc::fork() } {
         0 => {
@@ -152,7 +153,7 @@ pub(crate) fn child(work: impl FnOnce()) -> io::Result<i32> {
     }
 }
 
-/// Starts that many processes which do nothing, and ends them.
+/// Starts this many idle processes, and ends them.
 pub(crate) fn fork_many(count: usize) -> io::Result<String> {
     let mut started = Vec::new();
     let mut failure = None;

@@ -1,4 +1,4 @@
-//! What the hostile programs do with sockets.
+//! The hostile programs' actions on sockets.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -29,7 +29,7 @@ pub(crate) fn act(name: &str, arguments: &[&str]) -> Option<io::Result<String>> 
         }
         ("connect-many", [count, port]) => {
             let (count, port): (u32, u16) = (count.parse().unwrap(), port.parse().unwrap());
-            // Public addresses, each another one.
+            // Public addresses, all different.
             let address = |number: u32| Ipv4Addr::from_bits(0x5db8_0000 + number);
             let failed = (0..count).filter(|number| {
                 TcpStream::connect_timeout(&(address(*number), port).into(), PATIENCE)
@@ -69,7 +69,7 @@ fn loopback() -> io::Result<String> {
     TcpStream::connect_timeout(&listener.local_addr()?, PATIENCE).map(|_| String::new())
 }
 
-/// Answers whatever it is sent, until it is ended.
+/// Responds to anything until it is ended.
 fn serve(address: &str) -> io::Result<String> {
     for stream in TcpListener::bind(address)?.incoming() {
         let mut stream = stream?;
@@ -84,7 +84,7 @@ fn by_name(name: &str, port: &str) -> io::Result<TcpStream> {
     TcpStream::connect_timeout(&address, PATIENCE)
 }
 
-/// Sends a text and reads the answer.
+/// Sends a text and reads the response.
 fn exchange(mut stream: TcpStream, text: &[u8]) -> io::Result<String> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(text)?;
@@ -96,7 +96,7 @@ fn exchange(mut stream: TcpStream, text: &[u8]) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&answer[..read]).into_owned())
 }
 
-/// Asks the resolver that the sandbox names, as a program without a C library would.
+/// Queries the sandbox's resolver, as a program without a C library would.
 fn resolve(name: &str) -> io::Result<IpAddr> {
     let text = std::fs::read_to_string("/etc/resolv.conf")?;
     let server = text.lines().find_map(|line| line.strip_prefix("nameserver "));
