@@ -1,4 +1,4 @@
-//! The part of a sign-in that a browser carries: the request to the authorization server, and its answer.
+//! The part of a sign-in that goes through a browser: the authorization request and its response.
 
 use crate::challenge::scopes;
 use crate::client::Discovery;
@@ -14,34 +14,34 @@ use sha2::{Digest, Sha256};
 use url::{Url, form_urlencoded};
 use wire::ServerText;
 
-/// The longest answer that is read.
+/// The longest response that is read.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
-/// The longest code that is taken.
+/// The longest authorization code that is accepted.
 const MAX_CODE_BYTES: usize = 8 * 1024;
 /// The random bytes of a sign-in: 32 for `state`, 32 for the PKCE verifier.
 pub const RANDOM_BYTES: usize = 64;
 
-/// What one sign-in asks for.
+/// The parameters of one sign-in.
 #[derive(Debug)]
 pub struct Begin<'a> {
-    /// Where the browser is sent back to.
+    /// Where the browser is redirected afterwards.
     pub redirect_uri: &'a str,
-    /// In place of those of the discovery, where it is not empty.
+    /// Requested instead of the discovered scopes, unless empty.
     pub scopes: &'a [String],
     pub random: [u8; RANDOM_BYTES],
-    /// The key that tokens are bound to, where the server offers that.
+    /// The key to bind tokens to, if the server supports that.
     pub dpop: Option<DpopKey>,
 }
 
-/// A sign-in that was begun.
+/// A sign-in that was started.
 #[derive(Debug)]
 pub struct Begun {
-    /// Where the person's browser goes.
+    /// The address to open in the person's browser.
     pub url: String,
     pub pending: Pending,
 }
 
-/// What has to be remembered until the browser comes back. It is secret, and for one use.
+/// What must be remembered until the browser comes back. It is secret and can be used only once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pending {
     pub(crate) state: Secret,
@@ -53,14 +53,14 @@ pub struct Pending {
     pub(crate) found: Discovery,
 }
 
-/// A code that may be redeemed once.
+/// A code that can be redeemed once.
 #[derive(Debug)]
 pub struct Code {
     pub(crate) code: Secret,
     pub(crate) pending: Pending,
 }
 
-/// The request that the browser carries to the authorization server.
+/// Builds the authorization request for the browser.
 pub fn begin(
     found: &Discovery,
     client: &RegisteredClient,
@@ -89,7 +89,7 @@ pub fn begin(
         if !scopes.is_empty() {
             query.append_pair("scope", &scopes.join(" "));
         }
-        // OpenID Connect gives no offline access without it.
+        // OpenID Connect grants no offline access without it.
         if scopes.iter().any(|scope| scope == "offline_access") {
             query.append_pair("prompt", "consent");
         }
@@ -114,9 +114,10 @@ fn challenge_of(verifier: &Secret) -> String {
 }
 
 impl Pending {
-    /// Reads what the browser brings back: the query behind the redirect address.
+    /// Reads the response that the browser brings back: the query of the redirect address.
     ///
-    /// The order matters: an answer that does not belong to this sign-in says nothing, not even an error.
+    /// The order matters: a response that does not belong to this sign-in must not have any effect,
+    /// not even as an error.
     pub fn accept(self, query: &str) -> Result<Code, SignInError> {
         if query.len() > MAX_ANSWER_BYTES {
             return Err(SignInError::BadAnswer("it is too long"));
@@ -147,13 +148,13 @@ impl Pending {
         Ok(Code { code: Secret::new(code), pending: self })
     }
 
-    /// Whether an answer is for this sign-in, without taking it.
+    /// Whether a response is for this sign-in, without consuming it.
     pub fn is_for(&self, query: &str) -> bool {
         let state = Answer::read(query).ok().and_then(|answer| answer.state);
         state.is_some_and(|state| self.is_state(&state))
     }
 
-    /// Hashes are compared: how long that takes says nothing about how much of the text was right.
+    /// Compares hashes, so that the time it takes does not reveal how much of the text was right.
     fn is_state(&self, state: &str) -> bool {
         Sha256::digest(state.as_bytes()) == Sha256::digest(self.state.expose().as_bytes())
     }
@@ -163,7 +164,7 @@ impl Pending {
     }
 }
 
-/// The parameters of an answer that are looked at. One that is there twice cannot be read in one way.
+/// The parameters of a response that are used. A repeated parameter makes the response ambiguous.
 #[derive(Default)]
 struct Answer {
     state: Option<String>,
@@ -191,15 +192,15 @@ impl Answer {
     }
 }
 
-/// The scopes to ask for again after a server asked for more: none of those that were granted are given up. `None` if all of
-/// them were granted already, so that asking again would change nothing.
+/// The scopes to request after a server asked for more: those already granted and the new ones.
+/// Returns `None` if all of them were already granted, so that asking again would change nothing.
 pub fn stepped_up(granted: &[String], wanted: &[String]) -> Option<Vec<String>> {
     let mut all = granted.to_vec();
     all.extend(wanted.iter().filter(|scope| !granted.contains(scope)).cloned());
     (all.len() > granted.len()).then_some(all)
 }
 
-/// The scopes that a token response names; those that were asked for where it names none.
+/// The scopes in a token response, or the requested ones if it contains none.
 pub(crate) fn granted(answered: Option<&str>, asked: &[String]) -> Vec<String> {
     answered.and_then(scopes).filter(|scopes| !scopes.is_empty()).unwrap_or_else(|| asked.to_vec())
 }

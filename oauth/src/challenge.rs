@@ -1,25 +1,26 @@
-//! What a server says when it asks for a sign-in: the `WWW-Authenticate` header (RFC 9110 §11.6.1, RFC 6750 §3, RFC 9728 §5.1).
+//! Parses a server's request to sign in: the `WWW-Authenticate` header (RFC 9110 §11.6.1, RFC 6750
+//! §3, RFC 9728 §5.1).
 
 use crate::reading::MAX_SCOPES;
 
-/// The most bytes of all values together that are read.
+/// The most bytes of all header values together.
 pub const MAX_CHALLENGE_BYTES: usize = 16 * 1024;
 /// The most parameters of all challenges together.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// The challenge that this client can answer.
+/// The challenge that this client can respond to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Challenge {
-    /// Where the metadata of the resource is.
+    /// The address of the resource's metadata.
     pub resource_metadata: Option<String>,
-    /// The scopes that are needed for the request.
+    /// The scopes that the request requires.
     pub scopes: Vec<String>,
     pub error: Option<String>,
-    /// It asks for tokens that are bound to a key.
+    /// The server asks for tokens that are bound to a key.
     pub is_dpop: bool,
 }
 
-/// Why a server does not accept a request, as far as this client can do something about it.
+/// What a server requires before it accepts a request, as far as this client can provide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Token,
@@ -28,8 +29,8 @@ pub enum Wanted {
 }
 
 impl Challenge {
-    /// The first challenge of the schemes `Bearer` and `DPoP`. `None` if there is none, or if the header cannot be read in
-    /// one way.
+    /// The first challenge with the scheme `Bearer` or `DPoP`. Returns `None` if there is none, or
+    /// if the header is ambiguous.
     pub fn read<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Option<Challenge> {
         let mut text = String::new();
         for value in values {
@@ -50,7 +51,8 @@ impl Challenge {
         let mut challenge =
             Challenge { is_dpop: scheme.eq_ignore_ascii_case("dpop"), ..Challenge::default() };
         challenge.take(parameters)?;
-        // A server that takes both kinds of token names both, and may tell the rest in the second alone.
+        // A server that accepts both kinds of token sends both schemes, and may put the other
+        // parameters into the second one.
         if let Some((_, more)) = own.next() {
             let mut second = Challenge::default();
             second.take(more)?;
@@ -76,7 +78,7 @@ impl Challenge {
         Some(())
     }
 
-    /// What would make the server accept the request; for a status of 401 or 403.
+    /// What would make the server accept the request, given its status of 401 or 403.
     pub fn wanted(&self, status: u16) -> Option<Wanted> {
         match (status, self.error.as_deref()) {
             (_, Some("use_dpop_nonce")) => Some(Wanted::Nonce),
@@ -87,7 +89,8 @@ impl Challenge {
     }
 }
 
-/// The scopes of a `scope` parameter. `None` if it has characters of no scope, or too many of them.
+/// The scopes of a `scope` parameter. Returns `None` if it contains invalid characters or too many
+/// scopes.
 pub(crate) fn scopes(text: &str) -> Option<Vec<String>> {
     let is_scope = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     let mut all: Vec<String> = Vec::new();
@@ -137,7 +140,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A parameter behind its name. One that is there twice cannot be read in one way.
+    /// Parses the value of a parameter. A repeated parameter makes the challenge ambiguous.
     fn parameter(&mut self, name: &str, into: &mut Parameters) -> Option<()> {
         self.rest = self.rest.get(1..)?;
         self.skip(&[' ', '\t']);
@@ -172,7 +175,7 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Skips the single word that some schemes have instead of parameters.
+    /// Skips the single token that some schemes have instead of parameters.
     fn token68(&mut self) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || "-._~+/".contains(c);
         let word = self.rest.trim_start_matches(is_part).trim_start_matches('=');

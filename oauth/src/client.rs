@@ -1,7 +1,8 @@
-//! The requests of a sign-in, carried out: discovery, registration, tokens, revocation.
+//! Carries out the requests of a sign-in: discovery, registration, tokens, revocation.
 //!
-//! Every address is checked before it is reached, and again once its name is resolved; no redirect is followed, and every answer
-//! is bounded. A server that is not on this machine cannot make this client reach this machine.
+//! Every address is checked before it is used, and again once its name is resolved; no redirect is
+//! followed, and every response is bounded. A server on another machine cannot make this client
+//! connect to this machine.
 
 use crate::authorization::Code;
 use crate::challenge::Challenge;
@@ -30,23 +31,23 @@ use zeroize::Zeroizing;
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
-/// How long one endpoint may take, and the longest answer that is read of it.
+/// The timeout and the longest response for each kind of endpoint.
 const METADATA: FetchLimits =
     FetchLimits { bytes: MAX_METADATA_BYTES, patience: Duration::from_secs(10) };
 const TOKENS: FetchLimits = FetchLimits { bytes: 64 * 1024, patience: Duration::from_secs(15) };
 /// The most authorization servers of a resource that are tried.
 const MAX_SERVERS: usize = 4;
-/// A clock that is further off than this makes proofs that a server refuses.
+/// If the clock is off by more than this, servers refuse its proofs.
 const TOLERATED_SKEW_SECONDS: i64 = 20;
 
-/// A greeting that a server answers with its challenge.
+/// A request that a server answers with its challenge.
 const GREETING: &str = r#"{"jsonrpc":"2.0","id":"sign-in","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"holdpoint","version":"1"}}}"#;
 
 /// Which addresses may be reached.
 #[derive(Debug, Clone, Default)]
 pub struct Reaching {
     pub allow_private: bool,
-    /// Certificate authorities in place of the system's, as PEM.
+    /// Certificate authorities to use instead of the system's, as PEM.
     pub authorities: Option<Vec<u8>>,
 }
 
@@ -56,22 +57,23 @@ pub struct Client {
     reaching: Reaching,
 }
 
-/// All that a sign-in has to know about a server.
+/// Everything that a sign-in needs to know about a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discovery {
     /// The MCP server's address.
     pub endpoint: String,
-    /// What tokens for it are for.
+    /// The resource that tokens are requested for.
     pub resource: String,
-    /// What to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// The server takes tokens that are bound to a key.
+    /// Whether the server accepts tokens that are bound to a key.
     pub takes_dpop: bool,
     pub server: ServerMetadata,
 }
 
 impl Discovery {
-    /// Whether tokens are bound to a key: wherever both the authorization server and the MCP server offer it.
+    /// Whether tokens are bound to a key, which is done if both the authorization server and the
+    /// MCP server support it.
     pub fn uses_dpop(&self) -> bool {
         self.takes_dpop && self.server.offers_dpop()
     }
@@ -82,7 +84,8 @@ impl Client {
         Client { reaching }
     }
 
-    /// Asks the server for what it says to a request without a token. `NotAsked` if it answers it.
+    /// Sends a request without a token and returns the server's challenge, or `NotAsked` if the
+    /// server accepts the request.
     pub async fn challenge(
         &self,
         endpoint: &EndpointUrl,
@@ -108,7 +111,7 @@ impl Client {
         }
     }
 
-    /// Finds the authorization server of an MCP server, and what it is asked for.
+    /// Finds the authorization server of an MCP server, and the scopes to request.
     pub async fn discover(
         &self,
         endpoint: &EndpointUrl,
@@ -141,7 +144,8 @@ impl Client {
                         server,
                     });
                 }
-                // Another one is tried only where this one is not there: a server that is wrong about itself ends the sign-in.
+                // The next server is tried only if this one is missing: incorrect metadata ends the
+                // sign-in.
                 Err(
                     error @ (SignInError::NotReached { .. } | SignInError::NoAuthorizationServer),
                 ) => {
@@ -153,7 +157,7 @@ impl Client {
         Err(failure)
     }
 
-    /// The metadata of the resource; `None` if it has none anywhere.
+    /// The metadata of the resource; `None` if there is none at any location.
     async fn resource_metadata(
         &self,
         own: &ResourceUrl,
@@ -175,7 +179,7 @@ impl Client {
         Ok(None)
     }
 
-    /// The metadata of an authorization server, checked.
+    /// The validated metadata of an authorization server.
     async fn server_metadata(
         &self,
         issuer: &str,
@@ -190,7 +194,7 @@ impl Client {
         Err(SignInError::NoAuthorizationServer)
     }
 
-    /// A document; `None` if there is none at this place.
+    /// A document; `None` if there is none at this location.
     async fn document(
         &self,
         own: &ResourceUrl,
@@ -210,7 +214,7 @@ impl Client {
         }
     }
 
-    /// The client to sign in with, registered where that is needed.
+    /// The client to sign in with, registering it if necessary.
     pub async fn register(
         &self,
         found: &Discovery,
@@ -236,7 +240,7 @@ impl Client {
         }
     }
 
-    /// Redeems a code.
+    /// Redeems a code for tokens.
     pub async fn redeem(&self, code: Code, now: Timestamp) -> Result<Grant, SignInError> {
         let Code { code, pending } = code;
         let form = [
@@ -260,7 +264,8 @@ impl Client {
         Grant::of(pending, &body, now).map_err(|problem| unusable(&place, problem))
     }
 
-    /// Replaces the access token, and the refresh token where the server rotates it. `GrantEnded` if only a new sign-in helps.
+    /// Replaces the access token, and the refresh token if the server rotates it. Fails with
+    /// `GrantEnded` if a new sign-in is required.
     pub async fn refresh(&self, grant: &Grant, now: Timestamp) -> Result<Grant, SignInError> {
         let refresh = grant.refresh_token.as_ref().ok_or(SignInError::NoRefreshToken)?;
         let form = [
@@ -280,7 +285,8 @@ impl Client {
         grant.refreshed(&body, now).map_err(|problem| unusable(&grant.token_endpoint, problem))
     }
 
-    /// Takes the tokens back where they were issued (RFC 7009). Nothing is done where the server cannot do that: `false`.
+    /// Revokes the tokens with their issuer (RFC 7009). Returns `false` if the issuer does not
+    /// support that.
     pub async fn revoke(&self, grant: &Grant, now: Timestamp) -> Result<bool, SignInError> {
         let Some(place) = &grant.revocation_endpoint else { return Ok(false) };
         let asked = TokenRequest {
@@ -305,7 +311,8 @@ impl Client {
         Ok(true)
     }
 
-    /// Sends a form to an endpoint, as a client. A server that wants a nonce, or another time, in the proof is asked once more.
+    /// Posts a form to an endpoint as the client. Repeats the request once if the server wants a
+    /// nonce or another time in the proof.
     async fn ask(
         &self,
         asked: &TokenRequest<'_>,
@@ -362,7 +369,7 @@ impl Client {
     }
 }
 
-/// A request to the token or revocation endpoint.
+/// A request to the token or the revocation endpoint.
 struct TokenRequest<'a> {
     endpoint: &'a str,
     name: &'static str,
@@ -450,13 +457,13 @@ fn status_error(place: &str, status: StatusCode, body: &[u8]) -> SignInError {
     }
 }
 
-/// An address as it is shown: without its query, which may hold a key, and fit for a terminal.
+/// An address for display: without its query, which may contain a key, and safe for a terminal.
 fn shown(place: &str) -> String {
     let place = place.split('?').next().unwrap_or_default();
     wire::ServerText::line(place).as_str().to_owned()
 }
 
-/// Errors of a refresh after which only a new sign-in helps.
+/// Maps errors of a refresh that require a new sign-in.
 fn ended(error: SignInError) -> SignInError {
     match error {
         SignInError::Status { code: Some(code), .. }

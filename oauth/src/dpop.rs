@@ -1,6 +1,6 @@
-//! Proofs that a request comes from the holder of a key (RFC 9449), with ECDSA on P-256 (`ES256`).
+//! Proofs of possession of a key (RFC 9449), signed with ECDSA on P-256 (`ES256`).
 //!
-//! `ring` signs with randomness of its own; the time comes in as an argument.
+//! `ring` uses its own randomness for signing; the time is an argument.
 
 use crate::error::SignInError;
 use crate::secret::Secret;
@@ -14,13 +14,13 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest nonce of a server that is sent back.
+/// The longest server nonce that is sent back.
 pub const MAX_NONCE_BYTES: usize = 1024;
 
 /// A key that tokens are bound to.
 #[derive(Clone)]
 pub struct DpopKey {
-    /// In base64, as it is kept.
+    /// In base64, as stored.
     pkcs8: Secret,
     pair: Arc<EcdsaKeyPair>,
 }
@@ -44,16 +44,16 @@ impl<'de> Deserialize<'de> for DpopKey {
     }
 }
 
-/// What one proof is for.
+/// What a proof is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Proven<'a> {
     pub method: &'a str,
     pub url: &'a str,
     pub now_seconds: i64,
-    /// What makes the proof different from every other one.
+    /// Makes the proof unique.
     pub id: [u8; 16],
     pub nonce: Option<&'a str>,
-    /// The access token that is shown with it.
+    /// The access token that is sent with the proof.
     pub token: Option<&'a Secret>,
 }
 
@@ -73,27 +73,27 @@ impl DpopKey {
         Some(DpopKey { pkcs8, pair: Arc::new(pair) })
     }
 
-    /// The public point's coordinates, in base64url.
+    /// The public point's coordinates in base64url.
     fn point(&self) -> (String, String) {
-        // The point comes uncompressed: a 4, then two numbers of 32 bytes.
+        // The point is uncompressed: the byte 4, then two numbers of 32 bytes.
         let point = self.pair.public_key().as_ref().get(1..).unwrap_or_default();
         let (x, y) = point.split_at(point.len() / 2);
         (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y))
     }
 
-    /// What names the key (RFC 7638).
+    /// The key's thumbprint (RFC 7638).
     pub fn thumbprint(&self) -> String {
         let (x, y) = self.point();
         let named = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
         URL_SAFE_NO_PAD.encode(Sha256::digest(named.as_bytes()))
     }
 
-    /// A proof for one request.
+    /// Creates a proof for one request.
     pub fn prove(&self, proven: Proven<'_>) -> Result<String, SignInError> {
         let (x, y) = self.point();
         let header = json!({"typ": "dpop+jwt", "alg": "ES256",
             "jwk": {"kty": "EC", "crv": "P-256", "x": x, "y": y}});
-        // The query and the fragment are no part of what is proven (§4.2).
+        // The proof does not cover the query and the fragment (§4.2).
         let url = proven.url.split(['?', '#']).next().unwrap_or_default();
         let mut claims = json!({"jti": URL_SAFE_NO_PAD.encode(proven.id), "htm": proven.method,
             "htu": url, "iat": proven.now_seconds});
@@ -115,7 +115,7 @@ impl DpopKey {
     }
 }
 
-/// A nonce as a server gave it, if it can be sent back (RFC 9449 §8.1).
+/// A nonce from a server, if it is valid (RFC 9449 §8.1).
 pub fn nonce(value: &[u8]) -> Option<String> {
     let is_part = |&byte: &u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     let fits = !value.is_empty() && value.len() <= MAX_NONCE_BYTES && value.iter().all(is_part);
@@ -164,7 +164,7 @@ mod tests {
         let token = Secret::new("Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU".into());
         let (_, claims) = parts(&key.prove(proven(Some("n1"), Some(&token))).unwrap());
         assert_eq!(claims["nonce"], "n1");
-        // The example of RFC 9449 §7.1.
+        // The example from RFC 9449 §7.1.
         assert_eq!(claims["ath"], "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
     }
 

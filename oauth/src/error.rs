@@ -1,11 +1,11 @@
-//! Why a sign-in did not happen, in words that a person can act on. No secret is part of it; texts of servers are quoted as
-//! such and cut.
+//! Why a sign-in failed, in messages that a person can act on. They contain no secrets; servers'
+//! texts are quoted and truncated.
 
 use std::sync::Arc;
 use wire::ServerText;
 use wire::attestation::FetchError;
 
-/// Why a sign-in, a refresh or a revocation did not happen.
+/// Why a sign-in, a refresh or a revocation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignInError {
@@ -77,7 +77,7 @@ pub enum SignInError {
 }
 
 impl SignInError {
-    /// A stable name, for receipts and programs.
+    /// A stable code, for receipts and programs.
     pub fn code(&self) -> &'static str {
         match self {
             SignInError::NotAsked => "not_asked",
@@ -109,7 +109,7 @@ impl SignInError {
         }
     }
 
-    /// Whether only a new sign-in helps.
+    /// Whether a new sign-in is required.
     pub fn needs_sign_in(&self) -> bool {
         matches!(self, SignInError::GrantEnded { .. } | SignInError::NoRefreshToken)
     }

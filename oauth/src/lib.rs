@@ -1,10 +1,12 @@
-//! The OAuth client for MCP servers that ask for a sign-in.
+//! The OAuth client for MCP servers that require a sign-in.
 //!
-//! The protocol is in modules that do no I/O and take the time and random bytes as arguments: [`challenge`], [`metadata`],
-//! [`locations`], [`registration`], [`authorization`], [`token`]. [`client`] carries out their requests over `wire`, under the
-//! address rules of calls. Nothing here opens a browser or keeps a token: the caller does.
+//! The protocol modules do no I/O and take the time and random bytes as arguments: [`challenge`],
+//! [`metadata`], [`locations`], [`registration`], [`authorization`], [`token`]. [`client`] carries
+//! out their requests over `wire`, under the same address rules as calls. Nothing here opens a
+//! browser or stores a token: the caller does.
 //!
-//! INVARIANT: no secret is in an error or in a `Debug` output, and nothing that a server names is reached before it is checked.
+//! INVARIANT: errors and `Debug` output contain no secrets, and an address that a server names is
+//! checked before it is used.
 
 pub mod authorization;
 pub mod challenge;

@@ -1,5 +1,5 @@
-//! Where metadata lies, and which addresses may be used: path insertion (RFC 8414 §3.1, RFC 9728 §3.1), what counts as the
-//! same resource, and what a server may name.
+//! Where metadata is located, and which addresses may be used: path insertion (RFC 8414 §3.1, RFC
+//! 9728 §3.1), which resources are the same, and which addresses a server may name.
 
 use crate::error::SignInError;
 use url::{Host, Url};
@@ -22,12 +22,14 @@ impl ResourceUrl {
         Ok(ResourceUrl { is_loopback: is_loopback(&url), url })
     }
 
-    /// Whether the server itself is on this machine. Only then may its metadata name addresses on this machine.
+    /// Whether the server itself is on this machine. Only then may its metadata name addresses on
+    /// this machine.
     pub fn is_loopback(&self) -> bool {
         self.is_loopback
     }
 
-    /// How the resource is named where it has no metadata of its own: its address without query, and without a path of `/`.
+    /// The resource's identifier if it has no metadata: its address without the query, and without
+    /// a path of just `/`.
     pub fn identifier(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
@@ -35,23 +37,23 @@ impl ResourceUrl {
         if url.path() == "/" { text.trim_end_matches('/').to_owned() } else { text }
     }
 
-    /// Where the metadata may be, in the order in which it is looked for.
+    /// The possible locations of the metadata, in the order in which they are tried.
     pub fn metadata(&self) -> Vec<String> {
         let at_path = inserted(&self.url, RESOURCE);
         let at_root = origin(&self.url) + RESOURCE;
         if at_path == at_root { vec![at_root] } else { vec![at_path, at_root] }
     }
 
-    /// The issuer that is taken where there is no resource metadata, as revision 2025-03-26 has it.
+    /// The issuer used if there is no resource metadata, as in revision 2025-03-26.
     pub fn legacy_issuer(&self) -> String {
         origin(&self.url)
     }
 
     /// Whether a document at `location` may say that tokens for this server are for `resource`.
     ///
-    /// It may name this server's own address. A parent of it (same origin, fewer path segments) only if the document lies at
-    /// the well-known location of that parent: there the parent speaks for itself. Anything else would let one server ask for
-    /// tokens that another one accepts.
+    /// It may name this server's own address. It may name a parent of it (same origin, fewer path
+    /// segments) only if the document is at the parent's own well-known location, where the parent
+    /// speaks for itself. Otherwise one server could request tokens that another one accepts.
     pub fn is_named_by(&self, resource: &str, location: &str) -> bool {
         let Ok(named) = plain("resource", resource) else { return false };
         if origin(&named) != origin(&self.url) {
@@ -66,7 +68,8 @@ impl ResourceUrl {
         is_parent && same_text(&inserted(&named, RESOURCE), location)
     }
 
-    /// An address that metadata names, if it may be used: https, or plain http on this machine for a server on this machine.
+    /// An address named by metadata, if it may be used: https, or plain http on this machine for a
+    /// server on this machine.
     pub fn named(&self, name: &'static str, text: &str) -> Result<EndpointUrl, SignInError> {
         let bad = |problem| SignInError::BadAddress { name, url: ServerText::line(text), problem };
         let url = plain(name, text)?;
@@ -82,7 +85,8 @@ impl ResourceUrl {
     }
 }
 
-/// Where the metadata of an authorization server may be, in the order in which it is looked for.
+/// The possible locations of an authorization server's metadata, in the order in which they are
+/// tried.
 pub fn of_issuer(issuer: &str) -> Result<Vec<String>, SignInError> {
     let url = plain("issuer", issuer)?;
     if url.query().is_some() {
@@ -110,12 +114,12 @@ fn plain(name: &'static str, text: &str) -> Result<Url, SignInError> {
     Ok(plain.url)
 }
 
-/// The scheme, host and port; the port only where it is not the scheme's own.
+/// The scheme, host and port; the port is omitted if it is the scheme's default.
 fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// A well-known path between the host and the path.
+/// Inserts a well-known path between the host and the path.
 fn inserted(url: &Url, well_known: &str) -> String {
     format!("{}{well_known}{}", origin(url), url.path().trim_end_matches('/'))
 }

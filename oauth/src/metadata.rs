@@ -1,5 +1,6 @@
-//! The two documents that a sign-in begins with: the resource's metadata (RFC 9728) and the authorization server's (RFC 8414,
-//! or OpenID Connect Discovery). Only members that this client acts on are read.
+//! The two documents that a sign-in starts with: the resource's metadata (RFC 9728) and the
+//! authorization server's (RFC 8414, or OpenID Connect Discovery). Only members that this client
+//! uses are read.
 
 use crate::error::SignInError;
 use crate::locations::ResourceUrl;
@@ -10,13 +11,13 @@ use wire::ServerText;
 /// The largest metadata document that is read.
 pub const MAX_METADATA_BYTES: usize = 256 * 1024;
 
-/// What a server says about tokens for it.
+/// A server's metadata about tokens for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceMetadata {
     pub resource: String,
     pub authorization_servers: Vec<String>,
     pub scopes: Vec<String>,
-    /// It takes tokens that are bound to a key of the kind that this client has.
+    /// Whether it accepts tokens bound to this client's kind of key.
     pub takes_dpop: bool,
 }
 
@@ -38,7 +39,7 @@ impl ResourceMetadata {
     }
 }
 
-/// What an authorization server says about itself.
+/// An authorization server's metadata about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServerMetadata {
     pub issuer: String,
@@ -50,9 +51,9 @@ pub struct ServerMetadata {
     pub grant_types: Option<Vec<String>>,
     pub auth_methods: Option<Vec<String>>,
     pub challenge_methods: Vec<String>,
-    /// Its answers in the browser name the issuer (RFC 9207).
+    /// Whether its responses through the browser name the issuer (RFC 9207).
     pub answers_name_issuer: bool,
-    /// It takes the address of a metadata document as the id of a client.
+    /// Whether it accepts the address of a metadata document as a client id.
     pub takes_metadata_documents: bool,
     pub dpop_algorithms: Vec<String>,
 }
@@ -80,10 +81,10 @@ impl ServerMetadata {
         })
     }
 
-    /// Whether this client may sign in there: the document is the issuer's own, its addresses may be used, and a code cannot be
-    /// stolen.
+    /// Checks that this client may sign in there: the document belongs to the issuer, its addresses
+    /// may be used, and a code cannot be stolen.
     pub fn check(&self, issuer: &str, resource: &ResourceUrl) -> Result<(), SignInError> {
-        // Compared as text (RFC 8414 §3.3): two issuers that differ in a slash are two.
+        // Compared as text (RFC 8414 §3.3): issuers that differ in a slash are different.
         if self.issuer != issuer {
             return Err(SignInError::MetadataIssuer {
                 issuer: ServerText::line(issuer),
@@ -110,14 +111,15 @@ impl ServerMetadata {
         Ok(())
     }
 
-    /// Whether tokens can be bound to a key of the kind that this client has.
+    /// Whether tokens can be bound to this client's kind of key.
     pub fn offers_dpop(&self) -> bool {
         self.dpop_algorithms.iter().any(|algorithm| algorithm == "ES256")
     }
 }
 
-/// The scopes to ask for: those of the challenge, else those that the resource lists. `offline_access` is added where the
-/// authorization server has it, since a sign-in without a refresh token ends within the hour.
+/// The scopes to request: those of the challenge, or otherwise those that the resource lists.
+/// `offline_access` is added if the authorization server supports it, since without a refresh token
+/// a sign-in expires within the hour.
 pub fn scopes_to_ask(
     challenge: &[String],
     resource: Option<&ResourceMetadata>,

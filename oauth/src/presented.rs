@@ -1,5 +1,5 @@
-//! A grant as what requests to the MCP server show: the `Authorization` header, and a proof of its own for each request where
-//! the token is bound to a key.
+//! Presents a grant in requests to the MCP server: the `Authorization` header and, if the token is
+//! bound to a key, a proof for each request.
 
 use crate::client::random;
 use crate::dpop::{self, DpopKey, Proven};
@@ -14,7 +14,7 @@ use wire::authorizer::{Credential, Prove};
 use zeroize::Zeroizing;
 
 impl Grant {
-    /// What requests show. `None` without an access token.
+    /// The credential for requests. `None` without an access token.
     pub fn credential(&self) -> Option<Credential> {
         let token = self.access_token.as_ref()?;
         let scheme = if self.dpop.is_some() { "DPoP" } else { "Bearer" };
@@ -31,11 +31,11 @@ impl Grant {
     }
 }
 
-/// Proves requests that show one token.
+/// Makes proofs for requests that present one token.
 struct Prover {
     key: DpopKey,
     token: Secret,
-    /// What the server wants in the next proof.
+    /// The nonce that the server requires in the next proof.
     nonce: Mutex<Option<String>>,
 }
 

@@ -1,22 +1,22 @@
-//! Members of the JSON documents of authorization servers. The strict reader of `contract` reads them: a member that is there
-//! twice makes a document unusable.
+//! Reads members of authorization servers' JSON documents with the strict parser of `contract`: a
+//! repeated member makes a document invalid.
 
 use crate::secret::Secret;
 use contract::json::{Document, Node};
 
-/// The most scopes that are taken from one place.
+/// The most scopes accepted from one place.
 pub(crate) const MAX_SCOPES: usize = 100;
-/// The most items of any other list, and the longest text, that are taken over.
+/// The most items accepted in any other list, and the longest text.
 const MAX_ITEMS: usize = 100;
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// What is wrong with a document.
+/// A description of what is wrong with a document.
 pub(crate) type Problem = &'static str;
 
 /// One JSON object.
 pub(crate) struct Members<'d>(Node<'d>);
 
-/// Reads a document and hands its members to `read`.
+/// Parses a document and passes its members to `read`.
 pub(crate) fn object<T>(
     bytes: &[u8],
     read: impl FnOnce(&Members<'_>) -> Result<T, Problem>,
@@ -30,7 +30,7 @@ pub(crate) fn object<T>(
 }
 
 impl Members<'_> {
-    /// A member that counts as absent where it is null.
+    /// A member; null counts as absent.
     fn get(&self, name: &str) -> Option<Node<'_>> {
         self.0.get(name).filter(|node| !node.is_null())
     }
@@ -48,7 +48,7 @@ impl Members<'_> {
         self.text(name)?.filter(|text| !text.is_empty()).ok_or(missing)
     }
 
-    /// A list of texts; `None` where the member is absent.
+    /// A list of texts; `None` if the member is absent.
     pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>, Problem> {
         let Some(node) = self.get(name) else { return Ok(None) };
         if !node.is_array() {
@@ -77,7 +77,7 @@ impl Members<'_> {
         crate::token::checked(text.into_owned()).map(Some)
     }
 
-    /// A whole number that is not negative. Some servers write it as a text.
+    /// A nonnegative integer. Some servers write it as a text.
     pub(crate) fn whole(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(node) = self.get(name) else { return Ok(None) };
         let wrong = "a member that has to be a whole number is not";
@@ -89,7 +89,8 @@ impl Members<'_> {
     }
 }
 
-/// The error code of RFC 6749 §5.2. Only what looks like one is shown: the text is the server's.
+/// The error code of RFC 6749 §5.2. The server chose the text, so it is shown only if it looks like
+/// a code.
 pub(crate) fn error_code(body: &[u8]) -> Option<String> {
     let code = object(body, |members| members.text("error")).ok()??;
     plain_code(&code)

@@ -1,5 +1,5 @@
-//! Which client this is at an authorization server: one that is registered there, one whose metadata document the server reads,
-//! or one that registers itself (RFC 7591).
+//! Determines the client to use at an authorization server: one registered there, one with a
+//! metadata document that the server reads, or one that registers itself (RFC 7591).
 
 use crate::error::SignInError;
 use crate::metadata::ServerMetadata;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wire::ServerText;
 
-/// How a client proves itself at the token endpoint.
+/// How a client authenticates at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
@@ -18,7 +18,7 @@ pub enum ClientAuth {
     Post,
 }
 
-/// A client that an authorization server knows. INVARIANT: it is used at no other issuer than its own.
+/// A client that an authorization server knows. INVARIANT: it is used only at its own issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegisteredClient {
     pub id: String,
@@ -36,44 +36,45 @@ impl RegisteredClient {
         RegisteredClient { id, secret: None, auth: ClientAuth::None, issuer: None }
     }
 
-    /// A client with a secret, which is shown to this issuer alone.
+    /// A client with a secret, which is sent only to this issuer.
     pub fn confidential(id: String, secret: Secret, issuer: String) -> RegisteredClient {
         let (secret, issuer) = (Some(secret), Some(issuer));
         RegisteredClient { id, secret, auth: ClientAuth::Basic, issuer }
     }
 }
 
-/// What kind of application registers: its redirects are loopback addresses or pages of a server.
+/// The type of application that registers: its redirect URIs are loopback addresses or web pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplicationType {
     Native,
     Web,
 }
 
-/// What a client has to offer to an authorization server.
+/// The ways in which a client can become known to an authorization server.
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// A client that was registered by hand.
+    /// A manually registered client.
     pub known: Option<RegisteredClient>,
-    /// Where this client's own metadata document is.
+    /// The address of this client's own metadata document.
     pub metadata_document: Option<String>,
     pub redirect_uri: String,
     pub client_name: String,
     pub application_type: ApplicationType,
-    /// Whether it may register itself where nothing else is left.
+    /// Whether it may register itself as a last resort.
     pub may_register: bool,
 }
 
-/// How a client becomes known at an authorization server.
+/// How a client becomes known to an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     Known(RegisteredClient),
-    /// It has to be registered with this document.
+    /// The client must be registered with this document.
     Register(Vec<u8>),
 }
 
 impl Registration {
-    /// What to do at this server. Registering is the last resort: every sign-in leaves a client behind there.
+    /// Chooses the way for a server. Registration is the last resort, because every sign-in leaves
+    /// a client behind there.
     pub fn choose(&self, server: &ServerMetadata) -> Result<Way, SignInError> {
         if let Some(known) = &self.known {
             return checked(known, server).map(Way::Known);
@@ -113,7 +114,7 @@ impl Registration {
         document.to_string().into_bytes()
     }
 
-    /// The client that the server made of the document.
+    /// The client from the server's response to the registration.
     pub fn registered(
         &self,
         body: &[u8],
@@ -156,7 +157,7 @@ fn checked(
                 found: ServerText::line(&server.issuer),
             });
         }
-        // A server that names another authorization server would be handed the secret.
+        // Otherwise a server could obtain the secret by naming another authorization server.
         None if known.secret.is_some() => return Err(SignInError::SecretWithoutIssuer),
         Some(_) | None => {}
     }
@@ -172,7 +173,8 @@ fn checked(
     Ok(RegisteredClient { auth, issuer: Some(server.issuer.clone()), ..known.clone() })
 }
 
-/// The way to prove a client that this one likes best: without a secret, since one on a user's machine proves nothing.
+/// This client's preferred authentication method: without a secret, since one on a user's machine
+/// proves nothing.
 fn preferred(methods: Option<&[String]>) -> ClientAuth {
     let Some(methods) = methods else { return ClientAuth::None };
     let has = |name: &str| methods.iter().any(|method| method == name);

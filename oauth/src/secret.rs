@@ -1,4 +1,4 @@
-//! A text that is wiped when it is dropped and that no debug output shows.
+//! A text that is wiped on drop and never shown in debug output.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -13,7 +13,7 @@ impl Secret {
         Secret(Zeroizing::new(value))
     }
 
-    /// The secret itself, for the one place that sends it.
+    /// The secret itself, for the only place that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }

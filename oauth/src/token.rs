@@ -1,4 +1,4 @@
-//! Tokens: what a token endpoint answers, and the grant that is kept of it.
+//! Tokens: the response of a token endpoint, and the grant that is stored.
 
 use crate::authorization::{Pending, granted};
 use crate::dpop::DpopKey;
@@ -9,35 +9,37 @@ use contract::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest token that is taken.
+/// The longest token that is accepted.
 pub const MAX_TOKEN_BYTES: usize = 16 * 1024;
-/// The longest lifetime that is believed. A token is not told to be good for longer than it was seen to be.
+/// The longest lifetime that is believed.
 const MAX_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// How long before its expiry an access token is replaced, and the part of a short lifetime that is. Lifetimes are measured
-/// from before the request on this machine's clock, so that the clocks of two machines need not agree.
+/// How long before its expiry an access token is replaced, and the fraction of a short lifetime
+/// used instead. Lifetimes are measured by this machine's clock from before the request, so that
+/// the clocks of two machines need not agree.
 const EXPIRY_MARGIN: Duration = Duration::from_secs(60);
 const MARGIN_PART: u32 = 5;
 
-/// What a person granted: the tokens, and all that is needed to refresh and to revoke them. It is secret.
+/// What a person granted: the tokens, and everything needed to refresh and revoke them. It is
+/// secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Grant {
     pub issuer: String,
-    /// The address of the MCP server that was signed in to.
+    /// The address of the MCP server that the person signed in to.
     pub endpoint: String,
-    /// What the tokens are for (RFC 8707).
+    /// The resource that the tokens are for (RFC 8707).
     pub resource: String,
     pub scopes: Vec<String>,
     pub client: RegisteredClient,
     pub token_endpoint: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub revocation_endpoint: Option<String>,
-    /// Empty where it was too long to be kept: then it is refreshed before its first use.
+    /// `None` if it was too long to be stored; it is then refreshed before its first use.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub access_token: Option<Secret>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refresh_token: Option<Secret>,
-    /// From when on the access token is replaced, and when it ends; in milliseconds since 1970. `None` where the server does
-    /// not tell: it is used until the server refuses it.
+    /// When to replace the access token, and when it expires; in milliseconds since 1970. `None` if
+    /// the server does not say: the token is used until the server refuses it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub renew_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -49,11 +51,11 @@ pub struct Grant {
     pub since: i64,
 }
 
-/// How good an access token is at a moment.
+/// The state of an access token at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     Fresh,
-    /// It still counts, and is better replaced.
+    /// It is still valid, but should be replaced.
     Ending,
     Ended,
 }
@@ -73,12 +75,12 @@ impl Grant {
         self.refresh_token.is_some()
     }
 
-    /// Another grant took the place of this one in the same sign-in or a later one.
+    /// Whether another grant replaced this one, in the same sign-in or a later one.
     pub fn is_replaced_by(&self, other: &Grant) -> bool {
         self.access_token != other.access_token || self.refresh_token != other.refresh_token
     }
 
-    /// The grant that an answer to a code gives. `asked_at` is from before the request.
+    /// The grant from the response to a code. `asked_at` is the time before the request.
     pub(crate) fn of(pending: Pending, body: &[u8], asked_at: Timestamp) -> Result<Grant, Problem> {
         let answer = TokenAnswer::read(body)?;
         let Pending { client, dpop, found, scopes, .. } = pending;
@@ -107,7 +109,7 @@ impl Grant {
 
     fn with(mut self, answer: TokenAnswer, asked_at: Timestamp) -> Result<Grant, Problem> {
         match answer.kind {
-            // A server may issue a token that is not bound although a proof was shown.
+            // A server may issue an unbound token although a proof was sent.
             TokenKind::Bearer => self.dpop = None,
             TokenKind::Dpop if self.dpop.is_none() => {
                 return Err("the token is bound to a key that was not shown");
@@ -116,7 +118,7 @@ impl Grant {
         }
         self.scopes = granted(answer.scope.as_deref(), &self.scopes);
         self.access_token = Some(answer.access_token);
-        // A server that rotates sends a new one; another one leaves the old one as it is.
+        // A server that rotates refresh tokens sends a new one; otherwise the old one stays valid.
         self.refresh_token = answer.refresh_token.or(self.refresh_token);
         let lifetime =
             answer.expires_in.map(|seconds| Duration::from_secs(seconds).min(MAX_LIFETIME));
@@ -137,7 +139,7 @@ enum TokenKind {
     Dpop,
 }
 
-/// The members of an answer that are looked at.
+/// The members of a response that are used.
 struct TokenAnswer {
     access_token: Secret,
     refresh_token: Option<Secret>,

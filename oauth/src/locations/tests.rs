@@ -50,7 +50,7 @@ fn a_document_speaks_for_the_server_itself_or_for_the_parent_at_whose_place_it_l
     let root = "https://a.example/.well-known/oauth-protected-resource";
     assert!(own.is_named_by("https://a.example", root));
     assert!(own.is_named_by("https://a.example/tenant", &format!("{root}/tenant")));
-    // A tenant must not ask for tokens of the whole host, nor for those of another one.
+    // A tenant must not request tokens for the whole host, nor for another tenant.
     assert!(!own.is_named_by("https://a.example", elsewhere));
     assert!(!own.is_named_by("https://a.example", &format!("{root}/tenant/mcp")));
     assert!(!own.is_named_by("https://a.example/other", &format!("{root}/other")));
