@@ -1,4 +1,4 @@
-//! What an address tells without being resolved.
+//! Facts about an address that do not require resolving it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,16 +8,16 @@ pub(crate) struct Parts<'u> {
     pub(crate) is_encrypted: bool,
     host: &'u str,
     path: &'u str,
-    /// Something in it may be a secret: a query, a user's name.
+    /// Something in it may be a secret: a query or a user name.
     pub(crate) has_credentials: bool,
 }
 
-/// Names that mean a machine nearby.
+/// Suffixes of names for nearby machines.
 const NEARBY: &[&str] =
     &[".ts.net", ".local", ".lan", ".internal", ".intranet", ".corp", ".home.arpa", ".test"];
 
 impl<'u> Parts<'u> {
-    /// Of an `http` or `https` URL.
+    /// The parts of an `http` or `https` URL.
     pub(crate) fn of(url: &'u str) -> Option<Parts<'u>> {
         let (scheme, rest) = url.split_once("://")?;
         let is_encrypted = match scheme.to_ascii_lowercase().as_str() {
@@ -40,14 +40,14 @@ impl<'u> Parts<'u> {
         (!host.is_empty()).then_some(Parts { is_encrypted, host, path, has_credentials })
     }
 
-    /// On this machine.
+    /// Whether the address is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.host.to_ascii_lowercase();
         let is_named = host == "localhost" || host.ends_with(".localhost");
         is_named || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// In a network of one's own, as far as the name tells.
+    /// Whether the address appears to be in a private network.
     pub(crate) fn is_nearby(&self) -> bool {
         let host = self.host.to_ascii_lowercase();
         match host.parse::<IpAddr>() {
@@ -62,13 +62,13 @@ impl<'u> Parts<'u> {
         }
     }
 
-    /// Whether the address is usual for the older transport.
+    /// Whether the path is typical of the older transport.
     pub(crate) fn ends_like_events(&self) -> bool {
         self.path.trim_end_matches('/').ends_with("/sse")
     }
 }
 
-/// Addresses that providers and overlay networks share out among themselves: 100.64.0.0/10.
+/// The shared address space of providers and overlay networks, 100.64.0.0/10.
 fn is_shared_v4(address: Ipv4Addr) -> bool {
     let [first, second, ..] = address.octets();
     first == 100 && (64..128).contains(&second)
@@ -78,7 +78,7 @@ fn is_nearby_v6(address: Ipv6Addr) -> bool {
     address.is_unique_local() || address.is_unicast_link_local()
 }
 
-/// Whether a host would replace something in a text before it uses it.
+/// Whether a host would replace part of a text before using it.
 pub(crate) fn has_variables(text: &str) -> bool {
     text.contains("${") || text.contains("{env:") || text.contains("{file:") || text.contains('$')
 }

@@ -1,4 +1,4 @@
-//! Finding the files of hosts, and reading one.
+//! Finds the files of hosts, and reads them.
 
 use crate::document::Syntax;
 use crate::launches::{FoundLaunch, GuardedLaunch};
@@ -10,25 +10,25 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest file that is read. Hosts keep more than servers in theirs.
+/// The largest file that is read. Hosts store more than servers in their files.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
-/// The most files that a `*` stands for.
+/// The most files that a `*` may match.
 const MAX_MATCHES: usize = 256;
-/// The most names that are looked at for them.
+/// The most directory entries that are compared with it.
 const MAX_SCANNED: usize = 10_000;
 
-/// A path where a host may have a file.
+/// A path at which a host may have a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub host: &'static Host,
     pub scope: Scope,
-    /// With a `*` in it where several names are possible.
+    /// Contains a `*` if several names are possible.
     pub path: PathBuf,
-    /// The host's main file, whose servers are known by their names alone.
+    /// Whether this is the host's main file, whose servers are identified by name alone.
     is_main: bool,
 }
 
-/// A file that is there.
+/// A file that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub host: &'static Host,
@@ -36,11 +36,11 @@ pub struct Config {
     pub path: PathBuf,
     pub syntax: Syntax,
     pub(crate) apart: Option<String>,
-    /// Ids that servers of other files have.
+    /// Ids of servers in other files.
     pub(crate) taken: BTreeSet<String>,
 }
 
-/// Why a file that was named cannot be worked on.
+/// Why a file that was named explicitly cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("`{}`: {source}", path.display())]
@@ -66,7 +66,7 @@ pub enum ReadError {
     Text(#[from] TextError),
 }
 
-/// Every path that is looked at, whether there is a file or not.
+/// Every path that is checked, whether or not a file exists there.
 pub fn candidates(surroundings: &Surroundings) -> Vec<Candidate> {
     let mut found = Vec::new();
     for host in HOSTS {
@@ -102,21 +102,21 @@ fn paths(place: &Place, surroundings: &Surroundings) -> Vec<(PathBuf, Scope)> {
     base.map(|base| (join(&base, place.path), Scope::User)).into_iter().collect()
 }
 
-/// A path with its own parts, so that none of them keeps a `/` where another system has other marks.
+/// Joins a path component by component, so that it uses the system's separators.
 fn join(base: &Path, path: &str) -> PathBuf {
     path.split('/')
         .filter(|part| !part.is_empty())
         .fold(base.to_owned(), |base, part| base.join(part))
 }
 
-/// The files that are there, each once, of these hosts or of all.
+/// The existing files of the given hosts, or of all hosts, without duplicates.
 pub fn locate(surroundings: &Surroundings, only: &[&'static Host]) -> Vec<Config> {
     let mut found: Vec<Config> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for candidate in candidates(surroundings) {
         for path in matches(&candidate.path) {
             let Some(syntax) = syntax_of(&path) else { continue };
-            // Two hosts may read one file, by one path or by a link.
+            // Two hosts may read the same file, by one path or through a link.
             let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
             if !seen.insert(real) {
                 continue;
@@ -130,8 +130,9 @@ pub fn locate(surroundings: &Surroundings, only: &[&'static Host]) -> Vec<Config
     found
 }
 
-/// The same files, in which no server that is not wired yet gets the id of one in another: an id that is written down
-/// there, or that one before it gets. `others` are files that are not meant themselves. One that cannot be read has none.
+/// Assigns the ids of unwired servers so that they are unique across files: they must differ from
+/// the ids written in any file and from those assigned earlier. `others` are files that are not
+/// being changed. An unreadable file has no ids.
 pub fn keep_apart(configs: Vec<Config>, others: &[Config]) -> Vec<Config> {
     let written = |config: &Config| -> BTreeSet<String> {
         let servers = config.servers().unwrap_or_default().into_iter();
@@ -155,7 +156,7 @@ pub(crate) fn syntax_of(path: &Path) -> Option<Syntax> {
     Syntax::of_name(&path.file_name()?.to_string_lossy())
 }
 
-/// The files that a path with one `*` stands for.
+/// The files that match a path with one `*`.
 pub(crate) fn matches(path: &Path) -> Vec<PathBuf> {
     let parts: Vec<_> = path.components().collect();
     let Some(star) = parts.iter().position(|part| part.as_os_str() == "*") else {
@@ -177,17 +178,17 @@ fn first_files(names: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
 }
 
 impl Config {
-    /// Whether it is the host's main file, whose servers are known by their names alone.
+    /// Whether this is the host's main file, whose servers are identified by name alone.
     pub fn is_main(&self) -> bool {
         self.scope == Scope::User && self.apart.is_none()
     }
 
-    /// Whether the host reads servers from it that are reached over HTTP.
+    /// Whether the host reads servers that use HTTP from this file.
     pub fn takes_http(&self) -> bool {
         self.host.http.is_some()
     }
 
-    /// A file that a person named. Where it is one of a host's, it is that host's.
+    /// A file that a person named. If it is one of a known host's files, it belongs to that host.
     pub fn named(
         path: &Path,
         host: Option<&'static Host>,
@@ -237,20 +238,23 @@ impl Config {
 }
 
 impl Config {
-    /// How every server of the file is started or reached, but for gateways. Values that may be secrets are left out.
+    /// How every server in the file, except gateways, is started or reached. Values that may be
+    /// secrets are omitted.
     pub fn launches(&self) -> Result<Vec<FoundLaunch>, ReadError> {
         let text = text_of(read_bytes(&self.path)?)?;
         Ok(rewrite::launches(&text, &self.manner())?)
     }
 
-    /// How the server with this id is started or reached behind its gate, as the file says it now.
+    /// How the server with this id is started or reached behind its gate, according to the file's
+    /// current content.
     pub fn guarded_launch(&self, id: &str) -> Result<Option<GuardedLaunch>, ReadError> {
         let text = text_of(read_bytes(&self.path)?)?;
         Ok(rewrite::guarded_launch(&text, &self.manner(), id)?)
     }
 }
 
-/// A host whose file lies under these names, wherever: in another project, or a copy of it.
+/// The host whose files have this name, in any folder: for example in another project, or in a copy
+/// of one.
 fn host_of_name(path: &Path) -> Option<&'static Host> {
     const GENERAL: &[&str] =
         &["mcp.json", "settings.json", "config.yaml", "config.toml", "config.json", "default.json"];
@@ -265,7 +269,8 @@ fn host_of_name(path: &Path) -> Option<&'static Host> {
     HOSTS.iter().find(is_its)
 }
 
-/// By the first character that is not space or comment: JSON begins with a brace.
+/// Guesses the syntax from the first character that is not white space or a comment: JSON starts
+/// with a brace.
 fn guess(path: &Path) -> Option<Syntax> {
     let text = text_of(read_bytes(path).ok()?).ok()?;
     text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '/']).then_some(Syntax::Json)

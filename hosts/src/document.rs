@@ -1,7 +1,8 @@
-//! A configuration file as a tree that knows where each part of it is in the text.
+//! A configuration file as a tree in which every part knows its position in the text.
 //!
-//! One tree for three syntaxes, so that finding, wiring and unwiring are written once. It is never turned back into
-//! text: changes are made to the text itself, at the places that the tree names.
+//! One tree type serves three syntaxes, so that finding, wiring and unwiring are implemented once.
+//! The tree is never converted back to text: changes are made to the text itself, at the positions
+//! in the tree.
 
 mod json;
 mod toml;
@@ -9,20 +10,20 @@ mod yaml;
 
 use std::ops::Range;
 
-/// The deepest nesting that is followed.
+/// The deepest nesting that is accepted.
 pub const MAX_DEPTH: usize = 64;
 
 /// The syntaxes of hosts' files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// JSON, with comments and trailing commas allowed.
+    /// JSON with comments and trailing commas.
     Json,
     Toml,
     Yaml,
 }
 
 impl Syntax {
-    /// By the ending of a file's name.
+    /// The syntax for a file name extension.
     pub fn of_name(name: &str) -> Option<Syntax> {
         match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
             "json" | "jsonc" | "json5" => Some(Syntax::Json),
@@ -33,7 +34,7 @@ impl Syntax {
     }
 }
 
-/// Why a text cannot be read in one way.
+/// Why a text cannot be read unambiguously.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SyntaxError {
     #[error("line {line}, column {column}: {what}")]
@@ -49,14 +50,15 @@ pub enum SyntaxError {
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
     pub(crate) value: Value,
-    /// Used in several places of the document, or marked with a type: changing it here would change more.
+    /// Used in several places of the document, or tagged with a type: changing it here would have
+    /// side effects.
     pub(crate) is_shared: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),
-    /// A number, a date, true, false, null: as it is spelled.
+    /// A number, a date, true, false or null, as written.
     Other(String),
     List(List),
     Map(Map),
@@ -72,7 +74,8 @@ pub(crate) struct List {
 pub(crate) struct Map {
     pub(crate) members: Vec<Member>,
     pub(crate) style: Style,
-    /// Its name is written before each of its members (`a.b = 1`), so it cannot be renamed at one place.
+    /// Its name is written before each of its members (`a.b = 1`), so it cannot be renamed in one
+    /// place.
     pub(crate) is_dotted: bool,
 }
 
@@ -83,14 +86,14 @@ pub(crate) struct Member {
     pub(crate) node: Node,
 }
 
-/// How parts are kept apart: by brackets and commas, or by lines.
+/// How parts are separated: by brackets and commas, or by lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Flow,
     Lines,
 }
 
-/// Two parts are equal if they say the same, wherever they are.
+/// Parts are equal if their contents are, wherever they are.
 impl PartialEq for Node {
     fn eq(&self, other: &Node) -> bool {
         self.value == other.value
@@ -125,7 +128,7 @@ impl Node {
         }
     }
 
-    /// Whether this or anything in it is shared.
+    /// Whether this, or anything in it, is shared.
     pub(crate) fn has_shared(&self) -> bool {
         self.is_shared
             || match &self.value {
@@ -137,7 +140,8 @@ impl Node {
 }
 
 impl Map {
-    /// The member of that name. Of two with one name hosts take the one or the other: neither is looked at.
+    /// The member with a name. If there are two, hosts differ in which one they use, so neither is
+    /// returned.
     pub(crate) fn member(&self, key: &str) -> Option<&Member> {
         let mut found = self.members.iter().filter(|member| member.key == key);
         let first = found.next()?;
@@ -148,21 +152,21 @@ impl Map {
         self.member(key).map(|member| &member.node)
     }
 
-    /// A name that is there twice, for a reader that takes upper and lower case for the same.
+    /// A name that occurs twice for a case-insensitive reader.
     pub(crate) fn repeated_in_any_case(&self) -> Option<&str> {
         let mut seen = std::collections::HashSet::new();
         let keys = self.members.iter().map(|member| member.key.as_str());
         keys.into_iter().find(|key| !seen.insert(key.to_ascii_lowercase()))
     }
 
-    /// A name that is there twice.
+    /// A name that occurs twice.
     pub(crate) fn repeated(&self) -> Option<&str> {
         let mut seen = std::collections::HashSet::new();
         self.members.iter().map(|member| member.key.as_str()).find(|key| !seen.insert(*key))
     }
 }
 
-/// Reads a text. An empty one has no root.
+/// Parses a text. An empty one has no root.
 pub(crate) fn parse(syntax: Syntax, text: &str) -> Result<Option<Node>, SyntaxError> {
     match syntax {
         Syntax::Json => json::parse(text),
@@ -171,7 +175,7 @@ pub(crate) fn parse(syntax: Syntax, text: &str) -> Result<Option<Node>, SyntaxEr
     }
 }
 
-/// Line and column of a place in a text, from 1.
+/// The line and column of a position in a text, counted from 1.
 fn position(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,23 +1,23 @@
-//! Changes to a text at named places. What lies between them is not touched.
+//! Edits a text at given positions. Everything between them stays unchanged.
 
 use crate::document::{List, Map, Member, Node, Style, Syntax};
 use crate::inverse::is_plain;
 use crate::render;
 use std::ops::Range;
 
-/// One change: what is at `span` becomes `text`.
+/// One change: the text at `span` is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub(crate) span: Range<usize>,
     pub(crate) text: String,
 }
 
-/// Whether an empty map in braces has more in it than space: that stays where it is.
+/// Whether an empty map in braces contains more than white space. That content must be kept.
 pub(crate) fn has_comment(map: &str) -> bool {
     map.strip_prefix('{').is_some_and(|inside| !inside.trim_end_matches('}').trim().is_empty())
 }
 
-/// The text that is changed, and the changes so far.
+/// The text being edited, and the changes so far.
 #[derive(Debug)]
 pub(crate) struct Editor<'t> {
     text: &'t str,
@@ -34,12 +34,12 @@ impl<'t> Editor<'t> {
         self.syntax
     }
 
-    /// How many changes there are so far.
+    /// The number of changes so far.
     pub(crate) fn count(&self) -> usize {
         self.edits.len()
     }
 
-    /// The changes that were made since there were so many.
+    /// The changes made after the first `count`.
     pub(crate) fn since(&self, count: usize) -> &[Edit] {
         self.edits.get(count..).unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl<'t> Editor<'t> {
         self.edits.is_empty()
     }
 
-    /// What is written at a place.
+    /// The text at a position.
     pub(crate) fn at(&self, span: Range<usize>) -> &'t str {
         self.text.get(span).unwrap_or_default()
     }
@@ -57,17 +57,18 @@ impl<'t> Editor<'t> {
         self.edits.push(Edit { span, text: text.into() });
     }
 
-    /// A member's name and value, as they are written.
+    /// The position of a member's name and value.
     pub(crate) fn member_span(member: &Member) -> Range<usize> {
         member.key_span.start..member.node.span.end
     }
 
-    /// Whether there is a comment between a member's name and its value. It stays there: nothing of it is kept elsewhere.
+    /// Whether there is a comment between a member's name and its value. It must stay there,
+    /// because it is not kept elsewhere.
     pub(crate) fn has_comment_inside(&self, member: &Member) -> bool {
         !is_plain(self.at(member.key_span.end..member.node.span.start))
     }
 
-    /// What stands between a member and one added behind it.
+    /// The separator between a member and one added after it.
     pub(crate) fn separator(&self, map: &Map, member: &Member) -> String {
         let prefix = self.line_prefix(member.key_span.start);
         match map.style {
@@ -81,18 +82,18 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Adds members behind another one.
+    /// Adds members after a given one.
     pub(crate) fn insert_behind(&mut self, map: &Map, member: &Member, added: &str) {
         let at = match map.style {
             Style::Flow => member.node.span.end,
-            // Behind a comment on the same line, which belongs to what is there.
+            // After a comment on the same line, which belongs to the existing member.
             Style::Lines => self.line_end(member.node.span.end),
         };
         let text = format!("{}{added}", self.separator(map, member));
         self.replace(at..at, text);
     }
 
-    /// Adds a member as the first of a map.
+    /// Adds a member at the start of a map.
     pub(crate) fn insert_first(&mut self, node: &Node, map: &Map, added: &str) {
         match map.members.first() {
             Some(first) => {
@@ -114,7 +115,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Takes a member away, with what kept it apart from the others.
+    /// Removes a member together with its separator.
     pub(crate) fn remove(&mut self, map: &Map, member: &Member) {
         let index = map.members.iter().position(|other| other.key_span == member.key_span);
         let previous =
@@ -130,7 +131,7 @@ impl<'t> Editor<'t> {
                 let is_whole =
                     self.continued(self.line_prefix(own.start)) == self.line_prefix(own.start);
                 match next {
-                    // The first member of a list's item shares its line with the item's mark.
+                    // The first member of a list item is on the same line as the item's dash.
                     Some(next) if !is_whole => own.start..next.key_span.start,
                     _ if line > 0 => self.before_newline(line)..own.end,
                     _ => own.start..self.behind_newline(own.end),
@@ -140,10 +141,10 @@ impl<'t> Editor<'t> {
         self.replace(span, "");
     }
 
-    /// Puts words in front of a list's items.
+    /// Inserts words at the start of a list.
     pub(crate) fn insert_words(&mut self, node: &Node, list: &List, words: &[String]) {
         let Some(first) = list.items.first() else {
-            // Behind the bracket: whatever else is inside stays.
+            // Right after the bracket, so that anything else inside is kept.
             let at = node.span.start + 1;
             self.replace(at..at, render::strings(words));
             return;
@@ -169,7 +170,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Puts an item behind the others of a list.
+    /// Appends an item to a list.
     pub(crate) fn append_item(&mut self, node: &Node, list: &List, item: &str) {
         let Some(last) = list.items.last() else {
             let at = node.span.start + 1;
@@ -190,7 +191,7 @@ impl<'t> Editor<'t> {
         }
     }
 
-    /// Takes an item of a list away, with what kept it apart from the others.
+    /// Removes an item of a list together with its separator.
     pub(crate) fn remove_item(&mut self, list: &List, number: usize) {
         let Some(item) = list.items.get(number) else { return };
         let span = match (list.style, number.checked_sub(1).and_then(|at| list.items.get(at))) {
@@ -204,7 +205,7 @@ impl<'t> Editor<'t> {
         self.replace(span, "");
     }
 
-    /// Takes the first items of a list away.
+    /// Removes the first items of a list.
     pub(crate) fn remove_words(&mut self, list: &List, count: usize) {
         let (Some(first), Some(last)) =
             (list.items.first(), count.checked_sub(1).and_then(|at| list.items.get(at)))
@@ -224,7 +225,7 @@ impl<'t> Editor<'t> {
         self.replace(span, text);
     }
 
-    /// The changed text, or nothing where two changes meet.
+    /// The edited text. Returns `None` if two changes overlap.
     pub(crate) fn finish(mut self) -> Option<String> {
         self.edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut out = String::with_capacity(self.text.len() + 256);
@@ -238,7 +239,8 @@ impl<'t> Editor<'t> {
         Some(out)
     }
 
-    /// How lines end around here: as the one before does, so that taking a line away takes what was put there.
+    /// The line ending to use here: that of the previous line, so that removing a line removes
+    /// exactly what was inserted.
     fn newline(&self, at: usize) -> &'static str {
         let before = self.at(0..self.line_start(at));
         let ending = if before.is_empty() { self.at(at..self.behind_newline(at)) } else { before };
@@ -257,7 +259,7 @@ impl<'t> Editor<'t> {
         self.line_start(member.key_span.start) == 0
     }
 
-    /// What a further line begins with: the same, but a list's mark is there once only.
+    /// The prefix of a continuation line: the same, but without a list's dash.
     fn continued(&self, prefix: &str) -> String {
         match self.syntax {
             Syntax::Yaml => prefix.replace(|c: char| c != ' ', " "),
@@ -271,7 +273,7 @@ impl<'t> Editor<'t> {
         at + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
-    /// The place before the newline that ends the line before.
+    /// The position before the line break that ends the previous line.
     fn before_newline(&self, line_start: usize) -> usize {
         let before = self.at(0..line_start);
         let without = before.strip_suffix('\n').unwrap_or(before);
@@ -290,7 +292,7 @@ impl<'t> Editor<'t> {
         if trimmed.starts_with(',') { at + rest.len() - trimmed.len() + 1 } else { at }
     }
 
-    /// Where the mark of a list's item is.
+    /// The position of a list item's dash.
     fn dash(&self, item: &Node) -> usize {
         let before = self.at(0..item.span.start);
         before.trim_end().strip_suffix('-').map_or(item.span.start, str::len)

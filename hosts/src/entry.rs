@@ -1,4 +1,4 @@
-//! An entry of a document, read as a program to start or an address to reach.
+//! Interprets an entry of a document as a program to start or an address to connect to.
 
 use crate::address::{Parts, has_variables};
 use crate::document::{List, Map, Member, Node, Style, Value};
@@ -10,7 +10,7 @@ use crate::table::{ADDRESSES, ENV_FILE, FOREIGN, HANDED_ON, SIGN_IN, Shape, Tran
 #[derive(Debug)]
 pub(crate) struct Entry<'d> {
     pub(crate) name: String,
-    /// The project that it is for, in a file that is for several.
+    /// The project that it belongs to, if the file covers several projects.
     pub(crate) project: Option<String>,
     pub(crate) place: Vec<Step>,
     pub(crate) node: &'d Node,
@@ -19,7 +19,7 @@ pub(crate) struct Entry<'d> {
     pub(crate) is_repeated: bool,
 }
 
-/// Why a server is left as it is.
+/// Why a server is left unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     #[error("needs sign-in, not guarded")]
@@ -72,7 +72,7 @@ impl Reason {
     }
 }
 
-/// How an entry's server is had.
+/// How an entry's server is started or reached.
 #[derive(Debug)]
 pub(crate) enum Launch<'d> {
     Program(Program<'d>),
@@ -81,7 +81,7 @@ pub(crate) enum Launch<'d> {
 
 #[derive(Debug)]
 pub(crate) struct Program<'d> {
-    /// The map that has the command: the entry's own, or one inside it.
+    /// The map that contains the command: the entry's own, or one inside it.
     pub(crate) holder: &'d Map,
     pub(crate) command: &'d Member,
     pub(crate) form: Form<'d>,
@@ -110,7 +110,7 @@ impl Program<'_> {
         }
     }
 
-    /// The arguments; nothing in place of one that is no text.
+    /// The arguments, with `None` for each one that is not a text.
     pub(crate) fn arguments(&self) -> Vec<Option<&str>> {
         let items = match &self.form {
             Form::Apart { arguments, .. } => arguments.map_or(&[][..], |(_, list)| &list.items),
@@ -124,10 +124,11 @@ impl Program<'_> {
     }
 }
 
-/// What the entry of a gateway is called.
+/// The name of a gateway's entry.
 pub(crate) const GATEWAY_NAME: &str = "holdpoint";
 
-/// The address of a gateway, where an entry leads to one: it is called as `wire` calls it, and starts nothing.
+/// The address, if the entry is that of a gateway: it has the name that `wire` uses, and starts no
+/// program.
 pub(crate) fn gateway_address<'d>(entry: &Entry<'d>, shape: &Shape) -> Option<&'d str> {
     let is_named = entry.name == GATEWAY_NAME && !entry.is_repeated;
     if !is_named || entry.map.member(shape.command).is_some() || has_command(entry) {
@@ -141,7 +142,7 @@ fn has_command(entry: &Entry<'_>) -> bool {
     entry.map.members.iter().any(|member| member.key.eq_ignore_ascii_case("command"))
 }
 
-/// Reads an entry by the shape that its host gives it.
+/// Interprets an entry by its host's shape.
 pub(crate) fn launch<'d>(entry: &Entry<'d>, shape: &Shape) -> Result<Launch<'d>, Reason> {
     let is_scattered = entry.map.is_dotted && entry.map.style == Style::Flow;
     let is_odd = entry.is_repeated || is_scattered || entry.node.has_shared();
@@ -173,7 +174,7 @@ fn program<'d>(holder: &'d Map, command: &'d Member, shape: &Shape) -> Option<Pr
             let program = list.items.first()?.text()?;
             Some(Program { holder, command, form: Form::OneList { program, list } })
         }
-        // An older spelling of Zed's: the command, its arguments and its variables in a map of their own.
+        // An older syntax of Zed: the command, its arguments and its variables in a nested map.
         Value::Map(inner) => {
             if inner.repeated_in_any_case().is_some() {
                 return None;
@@ -186,7 +187,7 @@ fn program<'d>(holder: &'d Map, command: &'d Member, shape: &Shape) -> Option<Pr
     }
 }
 
-/// A text over several lines at the beginning of a list leaves no place to put something before it.
+/// A multi-line text at the start of a list leaves no position to insert something before it.
 fn begins_plainly(list: &List) -> bool {
     !list
         .items
@@ -240,32 +241,33 @@ fn remote<'d>(map: &'d Map, address: &'d Member, shape: &Shape) -> Result<Remote
     Ok(Remote { address, url, kind, headers, environment, bearer })
 }
 
-/// Whether a member of a remote entry is changed by us, or harmless next to a command.
+/// Whether a member of a remote entry is either changed by us, or harmless next to a command.
 fn may_stay(name: &str, shape: &Shape) -> bool {
     let is_changed = name == shape.headers
         || shape.bearer.is_some_and(|(bearer, _)| name == bearer)
         || shape.addresses.iter().any(|address| name == address.member);
     let is_known = [shape.kind, shape.environment].contains(&name) || shape.allowed.contains(&name);
-    // A host that refuses what it does not know would not start at all.
+    // A host that refuses unknown members would not start the server at all.
     is_changed || if shape.allowed.is_empty() { !FOREIGN.contains(&name) } else { is_known }
 }
 
-/// What HTTP calls a token. Anything else could be read differently between `NAME=SOURCE` and the header itself.
+/// Whether a name is an HTTP token. Otherwise it could be parsed differently in `NAME=SOURCE` and
+/// in the header itself.
 fn is_header_name(name: &str) -> bool {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     !name.is_empty() && name.chars().all(is_token)
 }
 
-/// Whether an entry that says a command says an address as well. Which of them counts is the host's affair, and a gate before
-/// the command alone would be bypassed. Names of other hosts, and in other case, count too: what a host
-/// does with them differs between its versions.
+/// Whether an entry with a command also has an address. The host decides which one it uses, so a
+/// gate in front of the command alone could be bypassed. Other hosts' member names, in any case,
+/// count too: their effect differs between versions of a host.
 pub(crate) fn has_address(entry: &Entry<'_>) -> bool {
     let is_address =
         |member: &&Member| ADDRESSES.iter().any(|name| member.key.eq_ignore_ascii_case(name));
     entry.map.members.iter().filter(is_address).any(says_something)
 }
 
-/// Whether any of an entry's commands is our program, also one that its host may not read.
+/// Whether any command in an entry is our program, even one that the host may not use.
 pub(crate) fn names_gate(entry: &Entry<'_>, shape: &Shape) -> bool {
     fn is_gate(node: &Node) -> bool {
         match &node.value {
@@ -281,7 +283,7 @@ pub(crate) fn names_gate(entry: &Entry<'_>, shape: &Shape) -> bool {
     entry.map.members.iter().filter(is_command).any(|member| is_gate(&member.node))
 }
 
-/// The file that the host reads more variables from.
+/// The file from which the host reads additional variables.
 pub(crate) fn env_file<'d>(entry: &Entry<'d>) -> Option<&'d str> {
     entry.map.node(ENV_FILE)?.text().filter(|path| !path.is_empty())
 }
@@ -297,7 +299,7 @@ pub(crate) fn variables<'d>(entry: &Entry<'d>, shape: &Shape) -> Vec<(&'d str, &
         .collect()
 }
 
-/// The names of the variables that the host hands on to the program, or keeps for it.
+/// The names of variables that the host passes to the program, or stores for it.
 pub(crate) fn handed_on<'d>(entry: &Entry<'d>) -> impl Iterator<Item = &'d str> {
     let lists = HANDED_ON.iter().filter_map(|name| entry.map.node(name)?.list());
     lists.flat_map(|list| &list.items).filter_map(Node::text)
@@ -319,7 +321,7 @@ pub(crate) fn guarded_address<'d>(
     }
 }
 
-/// `oauth: false` and the like say that there is nothing.
+/// Values such as `oauth: false` mean that there is nothing.
 fn says_something(member: &Member) -> bool {
     match &member.node.value {
         Value::Other(word) => !matches!(word.as_str(), "false" | "null" | "~" | ""),
@@ -330,13 +332,15 @@ fn says_something(member: &Member) -> bool {
 }
 
 impl Remote<'_> {
-    /// Why it is left as it is, if it is. `is_open` says that a person knows that it needs no sign-in.
+    /// Why it must be left unchanged, if there is a reason. `is_open` means that a person confirmed
+    /// that it needs no sign-in.
     pub(crate) fn obstacle(&self, shape: &Shape, is_open: bool) -> Option<Reason> {
         if has_variables(self.url) && !shape.expands_arguments {
             return Some(Reason::Variables);
         }
         let Some(parts) = Parts::of(self.url) else {
-            // With a variable for its beginning nothing more can be said of it; `env:` at it means something to `run`.
+            // If the address starts with a variable, nothing is known about it. The prefix `env:`
+            // has a meaning for `run`.
             let can_be_anything = has_variables(self.url) && !self.url.starts_with("env:");
             return (!can_be_anything).then_some(Reason::UnknownType);
         };
@@ -349,7 +353,7 @@ impl Remote<'_> {
         (!self.has_credentials() && !parts.is_loopback() && !is_open).then_some(Reason::SignIn)
     }
 
-    /// Whether the entry has anything that may be a credential.
+    /// Whether the entry contains anything that may be a credential.
     pub(crate) fn has_credentials(&self) -> bool {
         let has_headers = self.headers.is_some_and(|(_, map)| !map.members.is_empty());
         let in_address = Parts::of(self.url).is_some_and(|parts| parts.has_credentials);

@@ -1,12 +1,12 @@
-//! The words that put the gate in front of a server, written and recognized.
+//! Builds and recognizes the command line that puts the gate in front of a server.
 
-/// Where a remote server's address is kept when it must not be seen on a command line.
+/// Holds a remote server's address if the address must not be visible on a command line.
 pub(crate) const ADDRESS_VARIABLE: &str = "HOLDPOINT_URL";
-/// What the names of the variables begin with that hold a header's value.
+/// The prefix of variables that hold a header's value.
 pub(crate) const HEADER_VARIABLE: &str = "HOLDPOINT_HEADER_";
-/// The name of our program, whatever folder it is in.
+/// The name of our program, in any folder.
 const PROGRAM: &str = "holdpoint";
-/// Options of `run` that take a value.
+/// Options of `run` with a value.
 const OPTIONS: &[&str] = &[
     "--server",
     "--home",
@@ -29,10 +29,10 @@ const OPTIONS: &[&str] = &[
     "--issuer",
     "--callback-port",
 ];
-/// What may stand behind `--sandbox`, which may also stand alone.
+/// The possible values of `--sandbox`, whose value is optional.
 const SANDBOX_PROFILES: [&str; 3] = ["isolated", "workspace", "read-only"];
 const SWITCHES: &[&str] = &["--allow-private", "--json", "--quiet", "-q", "--verbose", "-v"];
-/// Has the gate sign in to a remote server.
+/// Makes the gate sign in to a remote server.
 pub const SIGN_IN_SWITCH: &str = "--sign-in";
 
 /// Variables that the gate reads, or that the system reads when it starts the gate.
@@ -51,26 +51,27 @@ const OWN_VARIABLES: &[&str] = &[
     "DYLD_FRAMEWORK_PATH",
 ];
 
-/// Whether an entry's variable decides how the gate runs. Those that `wire` itself puts in are the server's address and
-/// headers. On Windows names of variables have no case.
+/// Whether an entry's variable affects how the gate runs. This excludes those that `wire` itself
+/// adds, which belong to the server's address and headers. On Windows, variable names are
+/// case-insensitive.
 pub fn is_own_variable(name: &str) -> bool {
     let upper = if cfg!(windows) { name.to_ascii_uppercase() } else { name.to_owned() };
     let is_address = upper == ADDRESS_VARIABLE || upper.starts_with(HEADER_VARIABLE);
     OWN_VARIABLES.contains(&upper.as_str()) || upper.starts_with("HOLDPOINT_") && !is_address
 }
 
-/// A program that fetches a package and starts its command.
+/// A program that fetches a package and runs its command.
 struct Fetcher {
     program: &'static str,
-    /// What comes first behind the program.
+    /// The words that must follow the program.
     words: &'static [&'static str],
     switches: &'static [&'static str],
     /// Options that name the package.
     packages: &'static [&'static str],
 }
 
-/// What a person may start our package by. Options that are not listed may fetch it from elsewhere, so an entry that has one
-/// is not recognized.
+/// The ways in which a person may start our package. Other options may fetch it from elsewhere, so
+/// an entry that has one is not recognized.
 const FETCHERS: [Fetcher; 5] = [
     Fetcher {
         program: "npx",
@@ -95,14 +96,14 @@ const FETCHERS: [Fetcher; 5] = [
 ];
 const UV_SWITCHES: &[&str] = &["-q", "--quiet", "--offline", "--isolated"];
 
-/// A command that is ours.
+/// A command that starts our gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Guarded {
-    /// A package manager starts it, from what it fetched.
+    /// A package manager fetches and starts it.
     pub(crate) is_fetched: bool,
-    /// The id that was written down; a person may have left it to us.
+    /// The id, if it is written there. A person may have omitted it.
     pub(crate) server: Option<String>,
-    /// What else it says of how the gate behaves: options of `run` with their values.
+    /// Its other options of `run`, with their values.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) behind: Behind,
 }
@@ -110,7 +111,7 @@ pub(crate) struct Guarded {
 /// What is behind the gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// A program: which of the arguments is its name.
+    /// A program, whose name is the argument with this index.
     Program(usize),
     Address {
         url: String,
@@ -118,10 +119,11 @@ pub(crate) enum Behind {
     },
 }
 
-/// The arguments that come before what is behind the gate.
+/// The arguments that precede what is behind the gate.
 ///
-/// The id is one word with its option: a host may strike each argument of an entry out of the errors that it shows, as
-/// if it were a secret, and a refusal says which server a person has to look at.
+/// The id is in the same word as its option. A host may redact each separate argument of an entry
+/// from the errors that it shows, as if it were a secret, but a refusal must show which server a
+/// person has to review.
 pub(crate) fn opening(server: &str, home: Option<&str>, sandbox: Option<&str>) -> Vec<String> {
     let mut words = vec!["run".to_owned(), format!("--server={server}")];
     if let Some(home) = home {
@@ -131,13 +133,13 @@ pub(crate) fn opening(server: &str, home: Option<&str>, sandbox: Option<&str>) -
     words
 }
 
-/// Whether a command is our program, wherever it lies.
+/// Whether a command is our program, in any folder.
 pub(crate) fn is_program(command: &str) -> bool {
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
     name.strip_suffix(".exe").unwrap_or(&name) == PROGRAM
 }
 
-/// Reads the words of an entry. A word that is no text ends what can be read of it.
+/// Parses the words of an entry. Parsing stops at a word that is not a text.
 pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded> {
     let is_fetched = !is_program(command);
     let first = if is_fetched { fetched(command, arguments)? } else { 0 };
@@ -195,7 +197,7 @@ pub(crate) fn read(command: &str, arguments: &[Option<&str>]) -> Option<Guarded>
     Some(Guarded { is_fetched, server, options, behind: Behind::Address { url, headers } })
 }
 
-/// Where our own arguments begin, if a package manager starts our command from our package.
+/// The index of our own arguments, if a package manager starts our command from our package.
 fn fetched(command: &str, arguments: &[Option<&str>]) -> Option<usize> {
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command).to_ascii_lowercase();
     let name = [".exe", ".cmd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
@@ -230,7 +232,7 @@ fn is_package(word: &str) -> bool {
     version.is_some_and(|version| version.is_empty() || version.starts_with(['@', '=']))
 }
 
-/// The variables for headers of these names, each with a name of its own.
+/// Unique variable names for the given headers.
 pub(crate) fn header_variables(names: &[&str]) -> Vec<String> {
     let mut variables: Vec<String> = Vec::new();
     for name in names {

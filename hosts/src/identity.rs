@@ -1,15 +1,18 @@
-//! The id that a server is kept under: the host and the server's name, so that it stays when the entry is edited.
+//! The id of a server, made from the host and the server's name, so that it stays the same when the
+//! entry is edited.
 
 use crate::table::{HOSTS, OTHER};
 use sha2::{Digest, Sha256};
 
-/// The longest id that Holdpoint takes.
+/// The longest id that Holdpoint accepts.
 pub const MAX_ID: usize = 64;
 const DIGITS: usize = 6;
 
-/// Makes the id. Where the name alone does not tell servers apart, or cannot be written as it is, digits of a hash follow.
+/// Creates an id. If the name alone is not unique, or cannot be used unchanged, digits of a hash
+/// are appended.
 ///
-/// `apart` is what tells it from others of the same name: the project or the file that it belongs to.
+/// `apart` distinguishes it from other servers with the same name: the project or file that it
+/// belongs to.
 pub(crate) fn server_id(host: &str, name: &str, apart: Option<&str>) -> String {
     let slug = slug(name);
     let room = MAX_ID.saturating_sub(host.len() + 1 + 1 + DIGITS);
@@ -25,13 +28,13 @@ pub(crate) fn server_id(host: &str, name: &str, apart: Option<&str>) -> String {
     format!("{host}.{short}-{digits}")
 }
 
-/// Whether an id looks like one that was made here.
+/// Whether an id looks like one created here.
 pub(crate) fn is_given(id: &str) -> bool {
     let is_of = |host: &str| id.strip_prefix(host).is_some_and(|rest| rest.starts_with('.'));
     HOSTS.iter().chain([&OTHER]).any(|host| is_of(host.id))
 }
 
-/// Lower case, in the characters that an id may have, and no two `_` side by side.
+/// Converts to lower case and to the characters allowed in an id, without consecutive `_`.
 fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.to_lowercase().chars() {

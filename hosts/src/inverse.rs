@@ -1,31 +1,31 @@
-//! How a text is had back from what was made of it: ranges of the changed text, and between them the few literals that it
-//! does not have. Kept alone, it says nothing of what else is in a file.
+//! Describes how to restore a text from its changed version: ranges of the changed text, and
+//! between them the few literals that it lacks. By itself it reveals nothing else about the file.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Shorter parts of a text are not looked for in one step.
+/// Shorter parts of a text are not searched for in the first pass.
 const BLOCK: usize = 16;
-/// The shortest part of a literal that is a range instead.
+/// The shortest part of a literal that is replaced by a range.
 const MIN_RANGE: usize = 4;
 /// The longest word of a literal.
 const MAX_WORD_BYTES: usize = 64;
 
-/// What makes one text from another.
+/// Instructions to make one text from another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Inverse(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Piece {
-    /// Bytes of the changed text, from one to before another.
+    /// A range of bytes of the changed text: the start, and the exclusive end.
     Range(usize, usize),
     Literal(String),
 }
 
 impl Inverse {
-    /// How `original` is made from `changed`. `None` if something would have to be kept that is more than punctuation and
-    /// names.
+    /// How to make `original` from `changed`. Returns `None` if that would require keeping more
+    /// than punctuation and names.
     pub(crate) fn of(original: &str, changed: &str) -> Option<Inverse> {
         let mut pieces = Vec::new();
         for piece in coarse(original, changed) {
@@ -43,7 +43,7 @@ impl Inverse {
         (is_right && inverse.0.iter().all(is_plain)).then_some(inverse)
     }
 
-    /// The original. `None` if the text is not the one that this was made for.
+    /// The original. Returns `None` if the text is not the one that this was made for.
     pub(crate) fn apply(&self, changed: &str) -> Option<String> {
         let mut out = String::with_capacity(changed.len());
         for piece in &self.0 {
@@ -56,7 +56,7 @@ impl Inverse {
     }
 }
 
-/// Ranges of at least [`BLOCK`] bytes, and what is between them as literals.
+/// Ranges of at least [`BLOCK`] bytes, with the text between them as literals.
 fn coarse(original: &str, changed: &str) -> Vec<Piece> {
     let (from, to) = (original.as_bytes(), changed.as_bytes());
     let mut blocks: HashMap<&[u8], usize> = HashMap::new();
@@ -64,7 +64,8 @@ fn coarse(original: &str, changed: &str) -> Vec<Piece> {
         blocks.entry(block).or_insert(number * BLOCK);
     }
     let mut pieces = Vec::new();
-    // What is not in a piece yet, where we are, and where the changed text would go on.
+    // The start of the pending literal, the current position, and where the changed text would
+    // continue.
     let (mut pending, mut at, mut expected) = (0, 0, 0);
     while let Some(window) = from.get(at..at + BLOCK) {
         let goes_on = to.get(expected..expected + BLOCK) == Some(window);
@@ -90,7 +91,7 @@ fn coarse(original: &str, changed: &str) -> Vec<Piece> {
     pieces
 }
 
-/// How many bytes two texts have in common, from their beginnings or from their ends.
+/// The length of the common prefix or suffix of two texts.
 fn common(one: Option<&[u8]>, other: Option<&[u8]>, from_end: bool) -> usize {
     let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
     let is_same = |(one, other): &(&u8, &u8)| one == other;
@@ -107,7 +108,7 @@ fn literal(original: &str, from: usize, to: usize, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Takes from the changed text all of a literal that is in there: where an address went, its text is.
+/// Replaces parts of a literal that occur in the changed text, for example a moved address.
 fn refine(text: &str, changed: &str, pieces: &mut Vec<Piece>) {
     let (mut pending, mut at) = (0, 0);
     while at < text.len() {
@@ -126,7 +127,7 @@ fn refine(text: &str, changed: &str, pieces: &mut Vec<Piece>) {
     literal(text, pending, text.len(), pieces);
 }
 
-/// Where the longest beginning of a text is in another, and how long it is.
+/// The longest prefix of a text that occurs in another one: its position and length.
 fn longest(text: &str, other: &str) -> Option<(usize, usize)> {
     let mut ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let mut length = ends.find(|end| *end >= MIN_RANGE)?;
@@ -144,7 +145,7 @@ fn longest(text: &str, other: &str) -> Option<(usize, usize)> {
     Some((found, length))
 }
 
-/// Punctuation and names: no comment, and no word with a number in it.
+/// Whether a text is only punctuation and names: no comment, and no word containing a digit.
 pub(crate) fn is_plain(text: &str) -> bool {
     let has_comment = ["//", "/*", "#"].iter().any(|mark| text.contains(mark));
     let is_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == '.';

@@ -1,6 +1,6 @@
-//! What is remembered of each file that was wired: how to undo what was done to it, and how each entry was spelled before.
+//! Records what was done to each wired file: how to undo it, and how each entry was spelled before.
 //!
-//! Hosts' files have secrets in them, and nothing of those is kept here: see [`Inverse`].
+//! Hosts' files contain secrets, and the journal stores none of them: see [`Inverse`].
 
 use crate::config::read_bytes;
 use crate::inverse::Inverse;
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const VERSION: u32 = 2;
-/// The version that kept a whole copy of the file next to the record.
+/// The version that stored a full copy of the file next to the record.
 const VERSION_WITH_COPY: u64 = 1;
 const COPY: &str = "original";
-/// How long another process may have a file in hand.
+/// How long to wait for another process that is using a file.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
-/// The largest record that is read back.
+/// The largest record that is read.
 const MAX_RECORD_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Why the journal cannot be used.
@@ -42,18 +42,18 @@ pub enum JournalError {
     NotReversible { path: PathBuf },
 }
 
-/// What is remembered of one file.
+/// The record of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     version: u32,
     pub(crate) path: String,
     pub(crate) host: String,
-    /// The hash of what we wrote.
+    /// The hash of the content that we wrote.
     pub(crate) wrote: String,
-    /// The hash of what the file was.
+    /// The hash of the file's original content.
     pub(crate) original: String,
-    /// How to make that from what we wrote; an older version may have left none.
+    /// How to restore the original from what we wrote. A record from an older version may lack it.
     inverse: Option<Inverse>,
     pub(crate) wirings: Vec<Wiring>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Journal {
     folder: PathBuf,
 }
 
-/// While it lives, no other process of Holdpoint changes the file.
+/// While this exists, no other Holdpoint process changes the file.
 #[derive(Debug)]
 pub(crate) struct Lock(
     #[allow(dead_code, reason = "the lock lasts as long as the file is open")] File,
@@ -80,7 +80,7 @@ impl Journal {
         move |source| JournalError::File { path, source }
     }
 
-    /// Makes the folder, for its user alone.
+    /// Creates the folder, accessible only to its user.
     fn prepare(&self) -> Result<(), JournalError> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -145,7 +145,7 @@ impl Journal {
         Ok(Some(record))
     }
 
-    /// Remembers a file.
+    /// Writes the record of a file.
     pub(crate) fn write(
         &self,
         path: &Path,
@@ -180,7 +180,7 @@ impl Journal {
         write_private(name, &bytes).map_err(Journal::failed(name))
     }
 
-    /// Rewrites what an older version kept, and removes its copies of files.
+    /// Converts records of older versions, and removes their copies of files.
     fn redact(&self) -> Result<(), JournalError> {
         let Ok(names) = fs::read_dir(&self.folder) else { return Ok(()) };
         let names: Vec<PathBuf> = names.filter_map(|name| Some(name.ok()?.path())).collect();
@@ -191,7 +191,7 @@ impl Journal {
             self.renew(&copy.with_extension("json"), copy)?;
             fs::remove_file(copy).map_err(Journal::failed(copy))?;
         }
-        // A record may have lost its copy, or be of today's version and have more in it than is kept now.
+        // A record may have lost its copy, or be current but contain more than is stored today.
         for name in ending("json") {
             match self.read(name) {
                 Ok(Some(record)) => {
@@ -211,20 +211,21 @@ impl Journal {
         Ok(())
     }
 
-    /// Rewrites the record of an older version.
+    /// Converts the record of an older version.
     fn renew(&self, record: &Path, copy: &Path) -> Result<(), JournalError> {
         let path = fs::read(record).ok().and_then(|bytes| old_path(&bytes));
         let _lock = path.as_deref().map(|path| self.lock(path)).transpose()?;
         match path.and_then(|path| renewed(&path, record, copy)) {
             Some(renewed) => self.put(record, &renewed)?,
-            // Without a record that can be read, the entries themselves say how to unwire them.
+            // Without a readable record, the entries themselves contain enough information to
+            // unwire them.
             None if self.read(record).is_err() => drop(fs::remove_file(record)),
             None => {}
         }
         Ok(())
     }
 
-    /// Forgets a file that has nothing of ours in it any more.
+    /// Removes the record of a file in which nothing of ours is left.
     pub(crate) fn forget(&self, path: &Path) -> Result<(), JournalError> {
         let name = self.file(path, "json");
         match fs::remove_file(&name) {
@@ -235,12 +236,12 @@ impl Journal {
         }
     }
 
-    /// Takes away what interrupted processes left.
+    /// Removes leftovers of interrupted processes.
     pub(crate) fn sweep(&self) {
         sweep_folder(&self.folder);
     }
 
-    /// The one file, with its host, in which a server with this id was wired.
+    /// The file, with its host, in which a server with this id was wired, if there is exactly one.
     pub(crate) fn file_with(&self, id: &str) -> Option<(PathBuf, String)> {
         let names = fs::read_dir(&self.folder).ok()?.filter_map(|name| Some(name.ok()?.path()));
         let records = names.filter(|name| name.extension().is_some_and(|ending| ending == "json"));
@@ -253,8 +254,8 @@ impl Journal {
         }
     }
 
-    /// Every file that is remembered, and the host it was wired for. One that is gone is forgotten; a record that cannot be
-    /// read is passed over.
+    /// Every recorded file, with the host it was wired for. Records of files that no longer exist
+    /// are removed; unreadable records are skipped.
     pub(crate) fn files(&self) -> Result<Vec<(PathBuf, String)>, JournalError> {
         let names = match fs::read_dir(&self.folder) {
             Ok(names) => names,
@@ -289,7 +290,7 @@ impl Record {
         self
     }
 
-    /// What the file was, where its text is still what we made of it.
+    /// The original text, if the file still contains exactly what we wrote.
     pub(crate) fn original_of(&self, text: &str) -> Option<String> {
         let is_untouched = self.wrote == hash(text.as_bytes());
         let original = self.inverse.as_ref().filter(|_| is_untouched)?.apply(text)?;
@@ -297,12 +298,13 @@ impl Record {
     }
 }
 
-/// Rewrites what an older version kept in the folder of a journal, and removes its copies of hosts' files.
+/// Converts what an older version stored in a journal's folder, and removes its copies of hosts'
+/// files.
 pub fn redact_journal(folder: &Path) -> Result<(), JournalError> {
     Journal::new(folder).redact()
 }
 
-/// Whether a record is of the version before, or no record at all any more.
+/// Whether a record is of an older version, or no longer readable.
 fn is_of_old_version(record: &Path) -> bool {
     let Ok(bytes) = read_bytes(record) else { return false };
     match serde_json::from_slice::<serde_json::Value>(&bytes) {
@@ -318,7 +320,7 @@ fn old_path(record: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(record.get("path")?.as_str()?))
 }
 
-/// The record of an older version as it is kept now.
+/// The record of an older version, converted to the current format.
 fn renewed(path: &Path, record: &Path, copy: &Path) -> Option<Record> {
     let mut old: serde_json::Value = serde_json::from_slice(&fs::read(record).ok()?).ok()?;
     if old.get("version")?.as_u64()? != VERSION_WITH_COPY {

@@ -1,4 +1,5 @@
-//! How a guarded server is started, read again from its host's file: nothing else has the secrets that it needs.
+//! Reads from its host's file how a guarded server is started, because only that file contains the
+//! required secrets.
 
 use crate::address::{Parts, has_variables};
 use crate::document::Node;
@@ -7,7 +8,7 @@ use crate::guard::{self, Behind};
 use crate::table::Shape;
 use std::fmt;
 
-/// What a host's file says of a server behind its gate.
+/// What a host's file says about a server behind its gate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GuardedLaunch {
     /// The program and its arguments; empty for a server that is reached at an address.
@@ -16,17 +17,17 @@ pub struct GuardedLaunch {
     pub url: Option<String>,
     /// The values of `--header`.
     pub headers: Vec<String>,
-    /// Whether private addresses are reached too.
+    /// Whether private addresses may be reached too.
     pub allow_private: bool,
     /// The entry's variables.
     pub environment: Vec<(String, String)>,
-    /// The host replaces something in it before it starts the server.
+    /// Whether the host replaces something in it before it starts the server.
     pub has_variables: bool,
-    /// The file that the host reads more variables from, as the entry names it.
+    /// The file from which the host reads additional variables, as the entry names it.
     pub env_file: Option<String>,
 }
 
-/// Without values: they may be secrets.
+/// Omits the values, because they may be secrets.
 impl fmt::Debug for GuardedLaunch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("GuardedLaunch").finish_non_exhaustive()
@@ -34,7 +35,7 @@ impl fmt::Debug for GuardedLaunch {
 }
 
 impl GuardedLaunch {
-    /// `None` if a part of it is no text.
+    /// Returns `None` if a part of it is not a text.
     pub(crate) fn of(
         arguments: &[Option<&str>],
         behind: Behind,
@@ -72,12 +73,13 @@ impl GuardedLaunch {
     }
 }
 
-/// How a server of a host's file is started or reached. Names of variables and headers are told, their values are not.
+/// How a server in a host's file is started or reached. It has the names of variables and headers,
+/// but not their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundLaunch {
     pub name: String,
     pub reach: FoundReach,
-    /// The host replaces something in it before it starts or reaches the server.
+    /// Whether the host replaces something in it before it starts or reaches the server.
     pub has_variables: bool,
 }
 
@@ -91,17 +93,17 @@ pub enum FoundReach {
     },
     Url {
         url: String,
-        /// The address had credentials, which are left out.
+        /// Whether the address contained credentials, which are omitted.
         is_cut: bool,
         /// The names of the headers that it is reached with.
         headers: Vec<String>,
     },
-    /// It cannot be told.
+    /// It cannot be determined.
     Unclear(Reason),
 }
 
 impl FoundLaunch {
-    /// `None` for an entry that leads to a gateway.
+    /// Returns `None` for an entry of a gateway.
     pub(crate) fn of(entry: &Entry<'_>, shape: &Shape) -> Option<FoundLaunch> {
         if entry::gateway_address(entry, shape).is_some() {
             return None;
@@ -142,7 +144,7 @@ impl FoundLaunch {
     }
 }
 
-/// The variables of a wired entry that are the server's.
+/// The variables of a wired entry that belong to the server.
 fn own(variables: &[(&str, &Node)]) -> Vec<String> {
     let names = variables.iter().map(|(name, _)| *name);
     names.filter(|name| !guard::is_own_variable(name)).map(str::to_owned).collect()
@@ -170,7 +172,7 @@ fn reached(url: &str, headers: Vec<String>) -> FoundReach {
         Some((scheme, Some((_, rest)))) => format!("{scheme}://{rest}"),
         Some((_, None)) | None => plain.to_owned(),
     };
-    // Some services have the key in the path.
+    // Some services put the key into the path.
     if let Some((scheme, rest)) = plain.split_once("://")
         && let Some((host, path)) = rest.split_once('/')
         && path.split('/').any(may_be_secret)
@@ -181,15 +183,15 @@ fn reached(url: &str, headers: Vec<String>) -> FoundReach {
     FoundReach::Url { url: plain, is_cut, headers }
 }
 
-/// Whether an option's name says that its value is a secret.
+/// Whether an option's name suggests that its value is a secret.
 fn names_a_secret(option: &str) -> bool {
     const WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "auth", "credential"];
     let lower = option.to_ascii_lowercase();
     WORDS.iter().any(|word| lower.contains(word))
 }
 
-/// Whether a word may be a secret: the value of an option that names one, an address with credentials, or a long word of
-/// letters and digits that is no path and no package.
+/// Whether a word may be a secret: the value of an option that suggests one, an address with
+/// credentials, or a long mix of letters and digits that is neither a path nor a package.
 fn may_be_secret(word: &str) -> bool {
     if let Some((name, value)) = word.split_once('=')
         && !value.is_empty()

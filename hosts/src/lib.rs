@@ -1,7 +1,8 @@
-//! The configuration files of MCP hosts: where they are, what servers they name, how the gate is put in front of a
-//! server and taken away again. Files are edited as text, so that everything else in them stays as it was.
+//! The configuration files of MCP hosts: finds them, lists their servers, puts the gate in front of
+//! a server and removes it again. Files are edited as text, so that everything else in them stays
+//! unchanged.
 //!
-//! It uses none of Holdpoint's other crates and touches files only.
+//! This crate uses none of Holdpoint's other crates and accesses nothing but files.
 
 mod address;
 mod config;

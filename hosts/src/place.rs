@@ -1,4 +1,5 @@
-//! Where the servers of a document are: found as the host's row says, and refused where two readers could differ.
+//! Finds the servers of a document according to the host's table row, and refuses documents that
+//! two readers could interpret differently.
 
 use crate::document::{Map, Node, Value};
 use crate::entry::Entry;
@@ -11,7 +12,7 @@ pub const MAX_SERVERS: usize = 1000;
 /// The most projects that one file may have servers for.
 pub const MAX_PROJECTS: usize = 10_000;
 
-/// One step on the way to an entry: a member's name, or an item's number.
+/// One step on the path to an entry: a member's name, or an item's index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Step {
@@ -19,7 +20,7 @@ pub(crate) enum Step {
     Number(usize),
 }
 
-/// Why the servers of a document cannot be told.
+/// Why the servers of a document cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
     #[error("it has more than {MAX_SERVERS} servers")]
@@ -32,7 +33,7 @@ pub enum PlaceError {
     NotServers(String),
 }
 
-/// What is at the end of a way.
+/// The node at the end of a path.
 pub(crate) fn at<'d>(root: &'d Node, place: &[Step]) -> Option<&'d Node> {
     place.iter().try_fold(root, |node, step| match step {
         Step::Name(name) => node.map()?.node(name),
@@ -79,14 +80,14 @@ fn steps(path: &[&str]) -> Vec<Step> {
     path.iter().map(|name| Step::Name((*name).to_owned())).collect()
 }
 
-/// What the servers of a host may lie in.
+/// The kinds of node that may contain a host's servers.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     is_map: bool,
     is_list: bool,
 }
 
-/// The part that has the servers, if it is there and can be read in one way.
+/// The node that contains the servers, if it exists and is unambiguous.
 fn servers_at<'d>(
     root: &'d Node,
     place: &[Step],
@@ -101,7 +102,7 @@ fn servers_at<'d>(
             return Err(PlaceError::Repeated(name.clone()));
         }
         let Some(next) = map.node(name) else { return Ok(None) };
-        // A server may have the name of a part further down.
+        // A server may have the same name as the next part of the path.
         if depth > 0 && next.map().is_some_and(|map| is_entry(map, shape)) {
             return Ok(None);
         }
@@ -120,7 +121,7 @@ fn servers_at<'d>(
     if is_fit && !node.is_shared { Ok(Some(node)) } else { Err(PlaceError::NotServers(name())) }
 }
 
-/// Whether a map is a server rather than a part that has servers.
+/// Whether a map is a server, rather than a node that contains servers.
 pub(crate) fn is_entry(map: &Map, shape: &Shape) -> bool {
     let is_launch = |node: &Node| matches!(node.value, Value::Text(_) | Value::List(_));
     map.node(shape.command).is_some_and(is_launch)
@@ -175,7 +176,7 @@ fn take_named<'d>(
     for member in &servers.members {
         let mut place = path.to_vec();
         place.push(Step::Name(member.key.clone()));
-        // What has servers itself was taken as such before.
+        // A node that itself contains servers was already handled as such.
         let is_taken = found
             .iter()
             .any(|entry| entry.place.len() > place.len() && entry.place.starts_with(&place));

@@ -1,8 +1,9 @@
-//! Small pieces of text in each syntax: strings, names, members, lists. Everything bigger stays as it was written.
+//! Renders small pieces of text in each syntax: strings, names, members, lists. Anything larger
+//! stays as written.
 
 use crate::document::Syntax;
 
-/// A string that no reader takes for anything else.
+/// A string literal that every reader interprets the same way.
 pub(crate) fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -13,7 +14,7 @@ pub(crate) fn string(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            // All of these are below U+10000, so one spelling fits the three syntaxes.
+            // All of these are below U+10000, so one escape sequence works in all three syntaxes.
             c if needs_escape(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
@@ -22,14 +23,15 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
-/// Characters that one of the syntaxes does not allow as they are, or that an editor does not show.
+/// Characters that one of the syntaxes does not allow unescaped, or that an editor does not
+/// display.
 fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A member's name, without quotes where that is usual.
+/// A member's name, without quotes if that is customary.
 pub(crate) fn key(syntax: Syntax, name: &str) -> String {
     let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
@@ -40,7 +42,7 @@ pub(crate) fn key(syntax: Syntax, name: &str) -> String {
     }
 }
 
-/// A name with a value that is text of this syntax already.
+/// A name with a value that is already rendered in this syntax.
 pub(crate) fn member(syntax: Syntax, name: &str, value: &str) -> String {
     let name = key(syntax, name);
     match syntax {
@@ -53,7 +55,7 @@ pub(crate) fn list(words: &[String]) -> String {
     format!("[{}]", strings(words))
 }
 
-/// The inside of a list.
+/// The contents of a list.
 pub(crate) fn strings(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| string(word)).collect();
     words.join(", ")

@@ -1,27 +1,28 @@
-//! Replacing a file by another as one act: whenever it is interrupted, the old or the new file is there, whole.
+//! Replaces a file atomically: if the process is interrupted, either the complete old or the
+//! complete new file exists.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the names of our temporary files begin with, in the folder of the file that is replaced.
+/// The prefix of our temporary files, in the folder of the file being replaced.
 const PREFIX: &str = ".holdpoint-";
 
-/// How often a file is put back while another program keeps writing it.
+/// How often to retry restoring a file while another program keeps writing to it.
 #[cfg(unix)]
 const MAX_SWAPS: usize = 100;
 
-/// How it ended.
+/// The outcome of replacing a file.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Swap {
     Done,
-    /// Another program wrote the file in the meantime: nothing was changed.
+    /// Another program wrote the file in the meantime, so nothing was changed.
     Moved,
 }
 
-/// Why a file is not replaced.
+/// Why a file cannot be replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
     #[error("cannot be replaced: {0}")]
@@ -36,7 +37,7 @@ pub enum ReplaceError {
     Owner,
 }
 
-/// Puts `new` in the place of `expected`, with the same owner and mode; a link is followed to the file itself.
+/// Replaces `expected` with `new`, keeping owner and mode. A link is followed to the actual file.
 pub(crate) fn replace(path: &Path, expected: &[u8], new: &[u8]) -> Result<Swap, ReplaceError> {
     let real = fs::canonicalize(path)?;
     let metadata = fs::metadata(&real)?;
@@ -48,7 +49,7 @@ pub(crate) fn replace(path: &Path, expected: &[u8], new: &[u8]) -> Result<Swap, 
     keep_owner(temporary.as_file(), &metadata)?;
     temporary.as_file().set_permissions(metadata.permissions())?;
     temporary.as_file().sync_all()?;
-    // One that has grown is not read to see that.
+    // Check the length first, to avoid reading a file that has grown.
     if fs::metadata(&real)?.len() != expected.len() as u64 || fs::read(&real)? != expected {
         return Ok(Swap::Moved);
     }
@@ -57,7 +58,7 @@ pub(crate) fn replace(path: &Path, expected: &[u8], new: &[u8]) -> Result<Swap, 
     Ok(swap)
 }
 
-/// Whether a file could be replaced, as far as that can be told without writing anything.
+/// Checks whether a file could be replaced, as far as possible without writing anything.
 pub(crate) fn check_file(path: &Path) -> Result<(), ReplaceError> {
     let real = fs::canonicalize(path)?;
     check(&fs::metadata(&real)?)?;
@@ -98,7 +99,8 @@ fn keep_owner(_: &File, _: &fs::Metadata) -> Result<(), ReplaceError> {
     Ok(())
 }
 
-/// The two files change places, so that what was replaced can still be looked at: a host may have written just then.
+/// Exchanges the two files, so that the replaced content can be inspected: a host may have written
+/// at the same moment.
 #[cfg(unix)]
 fn exchange(
     temporary: tempfile::NamedTempFile,
@@ -110,7 +112,8 @@ fn exchange(
     let placed = fs::read(temporary.path())?;
     match swap() {
         Ok(()) => {}
-        // Not every file system can: there the moment between looking and replacing stays.
+        // Not every file system supports this. There, a small window between checking and replacing
+        // remains.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
             temporary.persist(real).map_err(|error| error.error)?;
             return Ok(Swap::Done);
@@ -126,14 +129,15 @@ fn exchange(
         fs::read(temporary.path())
     };
     if !put_back(placed, out, swap_back)? {
-        // What came out last is the newest, whatever is written in this very moment.
+        // The last content that came out is the newest, even if another write is happening right
+        // now.
         temporary.persist(real).map_err(|error| error.error)?;
     }
     Ok(Swap::Moved)
 }
 
-/// Swaps the files back. What comes out then should be our file; if it is not, another program wrote again, and its file is the
-/// newest. Returns whether the newest is in its place.
+/// Exchanges the files back. The file that comes out should be ours; if it is not, another program
+/// wrote again, and its file is the newest. Returns whether the newest file is in place.
 #[cfg(unix)]
 fn put_back(
     mut placed: Vec<u8>,
@@ -160,30 +164,31 @@ fn exchange(
     Ok(Swap::Done)
 }
 
-/// So that the new name is there after a power cut. Where a folder cannot be synced, nothing is worse than before.
+/// Makes the new name survive a power failure. If the folder cannot be synced, nothing is lost
+/// compared with before.
 fn sync_folder(folder: &Path) {
     if cfg!(unix) {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
 }
 
-/// Takes away what an interrupted process of ours left in a file's folder.
+/// Removes what an interrupted process of ours left in a file's folder.
 pub(crate) fn sweep(path: &Path) {
     if let Some(folder) = fs::canonicalize(path).ok().as_deref().and_then(Path::parent) {
         sweep_folder(folder);
     }
 }
 
-/// The most files that are taken away at once.
+/// The most files that are removed at once.
 const MAX_SWEPT: usize = 64;
-/// What is younger may be in use.
+/// Younger files may be in use.
 const MIN_LEFT: Duration = Duration::from_secs(60);
 
 fn is_left_over(age: Duration) -> bool {
     age > MIN_LEFT
 }
 
-/// Takes away what an interrupted process of ours left in a folder.
+/// Removes what an interrupted process of ours left in a folder.
 pub(crate) fn sweep_folder(folder: &Path) {
     let Ok(names) = fs::read_dir(folder) else { return };
     let is_left = |path: &PathBuf| {
@@ -205,7 +210,7 @@ pub(crate) fn sweep_folder(folder: &Path) {
     }
 }
 
-/// Writes a file of our own, whole or not at all, for its user alone.
+/// Writes one of our own files atomically, accessible only to its user.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("it has no folder"))?;
     let mut temporary =

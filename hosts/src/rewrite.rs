@@ -1,6 +1,8 @@
-//! From the text of a file to the text with the gate in it, and back. No files here: text comes in, text goes out.
+//! Turns the text of a file into the text with the gate in it, and back. Pure: it reads and writes
+//! no files.
 //!
-//! INVARIANT: what is handed out was read again and says the same as before but for the entries that were meant.
+//! INVARIANT: the result has been parsed again, and its meaning is unchanged except for the
+//! selected entries.
 
 mod expect;
 mod gateway;
@@ -22,10 +24,10 @@ use ownership::Ownership;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The mark that some editors put in front of a text.
+/// The byte order mark that some editors put before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Why a file's text cannot be worked on.
+/// Why a file's text cannot be processed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     #[error(transparent)]
@@ -36,55 +38,59 @@ pub enum TextError {
     Unsafe,
 }
 
-/// Whose file it is, and how the gate is to be started.
+/// The host of a file, and how to start the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner<'m> {
     pub host: &'static Host,
     pub syntax: Syntax,
-    /// What tells servers of this file from those of the same name in the host's main file.
+    /// Distinguishes servers of this file from those with the same name in the host's main file.
     pub apart: Option<&'m str>,
     pub program: &'m str,
-    /// The home, where it is not the usual one: written into every entry.
+    /// The home, if it is not the default one; written into every entry.
     pub home: Option<&'m str>,
-    /// The home, also where it is the usual one: written where an entry's own variables would lead elsewhere.
+    /// The home, even if it is the default one; written if an entry's own variables would lead
+    /// elsewhere.
     pub own_home: Option<&'m str>,
-    /// The profile that programs are confined by, where they are.
+    /// The profile that programs are confined by, if they are confined.
     pub sandbox: Option<&'m str>,
-    /// Ids that servers of other files have: no other server gets one of those either.
+    /// Ids of servers in other files, which must not be assigned again.
     pub taken: Option<&'m BTreeSet<String>>,
 }
 
-/// Which servers are meant.
+/// Which servers are selected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// By name or id; none are all.
+    /// By name or id; if empty, all servers.
     pub servers: Vec<String>,
-    /// Remote servers without credentials need no sign-in: a person said so.
+    /// A person confirmed that remote servers without credentials need no sign-in.
     pub is_open: bool,
-    /// The gate signs in to remote servers without credentials, in place of the host: a person said so.
+    /// A person chose that the gate, instead of the host, signs in to remote servers without
+    /// credentials.
     pub signs_in: bool,
-    /// Entries whose program is gone are pointed to ours.
+    /// Entries whose program no longer exists are pointed to ours.
     pub gone: BTreeSet<String>,
     /// Points hosts at this gateway instead of putting a gate in front of their servers.
     pub gateway: Option<GatewayEntry>,
-    /// Gates that a person wrote are taken away as well, without being named: nothing is left that could start them.
+    /// Also removes gates that a person wrote, even if they are not named, because nothing remains
+    /// that could start them.
     pub by_hand: bool,
 }
 
 impl Choice {
-    /// Whether the gate signs in to a server. One on this machine has to be named: few of those ask for it.
+    /// Whether the gate signs in to a server. One on this machine must be named, because few of
+    /// those require it.
     fn signs_in_to(&self, remote: &Remote<'_>, shape: &Shape) -> bool {
         let is_named = !self.servers.is_empty();
         let needs = remote.obstacle(shape, false) == Some(Reason::SignIn);
         self.signs_in && (needs || is_named && !remote.has_credentials())
     }
 
-    /// Whether remote servers without credentials are taken.
+    /// Whether remote servers without credentials are included.
     fn lifts_sign_in(&self) -> bool {
         self.is_open || self.signs_in
     }
 
-    /// Whether a gate is to be taken away. One that `wire` did not put in has to be named.
+    /// Whether to remove a gate. One that `wire` did not add must be named.
     fn takes_back(&self, server: &Server, is_ours: bool) -> bool {
         self.takes(server) && (is_ours || self.by_hand || !self.servers.is_empty())
     }
@@ -95,21 +101,21 @@ impl Choice {
     }
 }
 
-/// A server of a file.
+/// A server in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     pub name: String,
-    /// The project that it is for, in a file that is for several.
+    /// The project that it belongs to, if the file covers several projects.
     pub project: Option<String>,
-    /// The id that it has or would have.
+    /// The id that it has, or would get.
     pub id: String,
     pub state: WiringState,
-    /// Whether the entry names our program, also where its host may read another part of the entry instead.
+    /// Whether the entry names our program, even if its host may use another part of the entry.
     pub names_gate: bool,
 }
 
 impl Server {
-    /// Whether its calls pass a gate or a gateway.
+    /// Whether its calls pass through a gate or a gateway.
     pub fn is_guarded(&self) -> bool {
         match self.state {
             WiringState::Wired { .. } | WiringState::Gateway { .. } => true,
@@ -120,30 +126,31 @@ impl Server {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WiringState {
-    /// Could be wired.
+    /// Can be wired.
     Unwired,
     Wired {
         /// The command of the entry.
         program: String,
-        /// The command is a package manager's, which fetches the gate and starts it.
+        /// Whether the command is a package manager that fetches and starts the gate.
         is_fetched: bool,
-        /// Whether the id is written down; where a person wired it, it may not be.
+        /// Whether the id is written in the entry. It may be missing if a person wired the server.
         has_id: bool,
-        /// What the entry says of how its gate behaves: options of `run` with their values, in their order.
+        /// The options of `run` in the entry, with their values, in order.
         options: Vec<(String, String)>,
-        /// The entry's variables that decide how the gate itself runs: which home and user it has, where its program is
-        /// found, what is loaded into it. The entry's other variables are the server's, and may be secrets.
+        /// The entry's variables that affect how the gate itself runs: its home and user, where its
+        /// program is found, what is loaded into it. The entry's other variables belong to the
+        /// server, and may be secrets.
         variables: Vec<(String, String)>,
-        /// The file that the host reads more variables from, as the entry names it.
+        /// The file from which the host reads additional variables, as the entry names it.
         env_file: Option<String>,
     },
-    /// Leads to a gateway, which guards what is behind it.
+    /// Leads to a gateway, which guards the servers behind it.
     Gateway { url: String },
-    /// Is left as it is.
+    /// Is left unchanged.
     Unguarded(Reason),
 }
 
-/// What was done to one entry, and what it said before.
+/// What was changed in one entry, and its previous spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wiring {
@@ -158,20 +165,21 @@ pub struct Rewritten {
     pub text: String,
     /// The servers that were changed.
     pub changed: Vec<Server>,
-    /// Of a wiring: what to keep for the way back.
+    /// After wiring: what to store for undoing it.
     pub wirings: Vec<Wiring>,
-    /// What is taken out and put in, of each changed server in its turn. Addresses are cut: a key may be in them.
+    /// The removed and added text of each changed server, in order. Addresses are truncated,
+    /// because they may contain a key.
     pub parts: Vec<Vec<Part>>,
 }
 
-/// A piece of the text that changes.
+/// One change in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub removed: String,
     pub added: String,
 }
 
-/// The text without the mark in front, and the mark.
+/// Splits off the byte order mark.
 fn split_mark(text: &str) -> (&str, &str) {
     match text.strip_prefix(BYTE_ORDER_MARK) {
         Some(body) => (text.get(..text.len() - body.len()).unwrap_or_default(), body),
@@ -179,7 +187,7 @@ fn split_mark(text: &str) -> (&str, &str) {
     }
 }
 
-/// The servers of a text.
+/// The servers in a text.
 pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError> {
     let (_, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
@@ -187,7 +195,8 @@ pub fn servers(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError
     Ok(described(&found, manner, false))
 }
 
-/// Every entry with its id and state. Ids that are written down come first: no other entry gets one of those.
+/// Every entry with its id and state. Ids that are written in the text come first and are not
+/// assigned to other entries.
 fn described(found: &[Entry<'_>], manner: &Manner<'_>, is_open: bool) -> Vec<Server> {
     let mut taken: BTreeSet<String> = manner.taken.cloned().unwrap_or_default();
     let mut described: Vec<(Option<String>, WiringState)> = Vec::new();
@@ -218,7 +227,7 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
             Some(reason) => (None, WiringState::Unguarded(reason)),
             None => (None, WiringState::Unwired),
         },
-        // The id stays with it: no other entry may get that one.
+        // The entry keeps its id, so no other entry may get it.
         Ok(Launch::Program(program)) if entry::has_address(entry) => {
             let id = program.guarded().and_then(|guarded| guarded.server);
             (id, WiringState::Unguarded(Reason::TwoWays))
@@ -239,7 +248,7 @@ fn state(entry: &Entry<'_>, manner: &Manner<'_>, is_open: bool) -> (Option<Strin
                 };
                 (server, wired)
             }
-            // Some other command of ours is not to be wrapped in one more.
+            // Another command of our program must not be wrapped in a gate.
             None if is_program(program.name()) => (None, WiringState::Unguarded(Reason::Shape)),
             None => (None, WiringState::Unwired),
         },
@@ -257,7 +266,7 @@ fn free_id(entry: &Entry<'_>, manner: &Manner<'_>, taken: &mut BTreeSet<String>)
     };
     let mut id = server_id(manner.host.id, &entry.name, apart.as_deref());
     let mut place = format!("{apart:?}{:?}", entry.place);
-    // INVARIANT: no two servers get one id: pins and holds of the one would count for the other.
+    // INVARIANT: two servers never get the same id, because they would share pins and holds.
     while taken.contains(&id) {
         id = server_id(manner.host.id, &entry.name, Some(&place));
         place.push('+');
@@ -266,16 +275,16 @@ fn free_id(entry: &Entry<'_>, manner: &Manner<'_>, taken: &mut BTreeSet<String>)
     id
 }
 
-/// The most servers that are tried one by one where not all of them can be wired at once.
+/// The most servers that are tried individually if they cannot all be wired at once.
 const MAX_ONE_BY_ONE: usize = 64;
 
-/// Puts the gate in front of the chosen servers that can be guarded and are not.
+/// Puts the gate in front of the selected servers that can be guarded and are not yet.
 pub fn wire(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritten, TextError> {
     let all = wire_chosen(text, manner, choice);
     if all != Err(TextError::Unsafe) {
         return all;
     }
-    // One entry that cannot be changed safely does not stop the others.
+    // An entry that cannot be changed safely must not prevent the others from being changed.
     let servers = servers(text, manner)?.into_iter().filter(|server| choice.takes(server));
     let only = |servers: Vec<String>| Choice { servers, ..choice.clone() };
     let is_safe = |id: &String| wire_chosen(text, manner, &only(vec![id.clone()])).is_ok();
@@ -283,7 +292,7 @@ pub fn wire(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewritte
     if safe.is_empty() { all } else { wire_chosen(text, manner, &only(safe)) }
 }
 
-/// Those of the first so many that pass.
+/// Those of the first ids that pass the check.
 fn one_by_one(ids: impl Iterator<Item = String>, is_safe: impl Fn(&String) -> bool) -> Vec<String> {
     ids.take(MAX_ONE_BY_ONE).filter(is_safe).collect()
 }
@@ -337,21 +346,21 @@ fn wire_chosen(text: &str, manner: &Manner<'_>, choice: &Choice) -> Result<Rewri
     }
     let after =
         finish(editor, mark, body, root.as_ref(), &found, &changed, manner, Expected::Wired)?;
-    // What cannot be taken back without keeping more than punctuation and names is not done.
+    // Refuse a change that could not be undone without storing more than punctuation and names.
     Inverse::of(text, &after).ok_or(TextError::Unsafe)?;
     Ok(Rewritten { text: after, changed, wirings, parts })
 }
 
-/// Whether an entry's own variables would let the gate find another home than ours. What is in a file of variables can
-/// change at any time.
+/// Whether an entry's own variables would lead the gate to another home than ours. The contents of
+/// a file of variables can change at any time.
 fn leads_elsewhere(entry: &Entry<'_>, manner: &Manner<'_>) -> bool {
     const NAMES: &[&str] = &["HOME", "USERPROFILE", "HOLDPOINT_HOME"];
     entry::env_file(entry).is_some()
         || entry::variables(entry, manner.host.shape).iter().any(|(name, _)| NAMES.contains(name))
 }
 
-/// The entry's variables that the gate itself reads, or that the system reads to start it. A value that is no text is
-/// empty.
+/// The entry's variables that the gate itself reads, or that the system reads to start it. A value
+/// that is not a text is shown as empty.
 fn own_variables(entry: &Entry<'_>, manner: &Manner<'_>) -> Vec<(String, String)> {
     let variables = entry::variables(entry, manner.host.shape);
     let own = variables.iter().filter(|(name, _)| guard::is_own_variable(name));
@@ -359,14 +368,14 @@ fn own_variables(entry: &Entry<'_>, manner: &Manner<'_>) -> Vec<(String, String)
         .collect()
 }
 
-/// The beginning of an address, up to where a secret may be.
+/// The start of an address, up to where a secret may be.
 fn origin(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') { "…".to_owned() } else { format!("{scheme}://{authority}/…") }
 }
 
-/// Texts of an entry that may be secrets, each with what is shown in its place.
+/// Texts of an entry that may be secrets, each with its replacement for display.
 #[derive(Debug, Default)]
 struct Cuts(Vec<(String, String)>);
 
@@ -375,7 +384,7 @@ impl Cuts {
         Cuts::of(url, &origin(url), editor.at(node.span.clone()))
     }
 
-    /// A command with space in it may be a whole command line.
+    /// A command with spaces in it may be a whole command line.
     fn program(editor: &Editor<'_>, name: &str, node: Option<&Node>) -> Cuts {
         let first = name.split_whitespace().next().unwrap_or_default();
         let shown = match first.contains('=') {
@@ -386,7 +395,7 @@ impl Cuts {
         Cuts::of(name, &shown, node.map_or("", |node| editor.at(node.span.clone())))
     }
 
-    /// Of what is behind a gate.
+    /// The texts of what is behind a gate.
     fn guarded(
         editor: &Editor<'_>,
         entry: &Entry<'_>,
@@ -423,7 +432,7 @@ impl Cuts {
     }
 }
 
-/// A text whose comments say nothing.
+/// A text with its comments blanked out.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -442,7 +451,8 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// What changes of one entry, without what an address, a command line or a comment may hide.
+/// The changes of one entry for display, without secrets that may be in an address, a command line
+/// or a comment.
 fn shown(editor: &Editor<'_>, begun: usize, cuts: &Cuts) -> Vec<Part> {
     let cut = |text: &str| cuts.apply(text);
     let mut edits: Vec<_> = editor.since(begun).to_vec();
@@ -454,7 +464,8 @@ fn shown(editor: &Editor<'_>, begun: usize, cuts: &Cuts) -> Vec<Part> {
     edits.iter().map(part).collect()
 }
 
-/// How the server with this id is started or reached behind its gate, where the text has a gate for it.
+/// How the server with this id is started or reached behind its gate, if the text has a gate for
+/// it.
 pub(crate) fn guarded_launch(
     text: &str,
     manner: &Manner<'_>,
@@ -473,7 +484,7 @@ pub(crate) fn guarded_launch(
     }))
 }
 
-/// How every server of a text is started or reached, but for gateways.
+/// How every server in a text, except gateways, is started or reached.
 pub(crate) fn launches(text: &str, manner: &Manner<'_>) -> Result<Vec<FoundLaunch>, TextError> {
     let (_, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
@@ -481,8 +492,8 @@ pub(crate) fn launches(text: &str, manner: &Manner<'_>) -> Result<Vec<FoundLaunc
     Ok(found.iter().filter_map(|entry| FoundLaunch::of(entry, manner.host.shape)).collect())
 }
 
-/// The names of the variables that the entry with this id gives to its gate. `None` if no entry or several have the id, or
-/// the host reads more variables from another file.
+/// The names of the variables that the entry with this id sets for its gate. Returns `None` if no
+/// entry or several have the id, or if the host reads additional variables from another file.
 pub(crate) fn variables_of(
     text: &str,
     manner: &Manner<'_>,
@@ -506,7 +517,7 @@ pub(crate) fn variables_of(
     Ok(Some(own.chain(entry::handed_on(entry)).map(str::to_owned).collect()))
 }
 
-/// Points an entry to where our program is now.
+/// Points an entry to the current path of our program.
 fn repoint(editor: &mut Editor<'_>, program: &entry::Program<'_>, path: &str) {
     let span = match &program.form {
         entry::Form::Apart { .. } => Some(program.command.node.span.clone()),
@@ -517,7 +528,8 @@ fn repoint(editor: &mut Editor<'_>, program: &entry::Program<'_>, path: &str) {
     }
 }
 
-/// Takes the gate away from the chosen servers. `wirings` is what was kept of them; none where nothing is known of the file.
+/// Removes the gate from the selected servers. `wirings` are those stored for the file; `None` if
+/// there is no record of it.
 pub fn unwire(
     text: &str,
     manner: &Manner<'_>,
@@ -536,8 +548,8 @@ pub fn unwire(
     if all != Err(TextError::Unsafe) {
         return all;
     }
-    // One entry that cannot be taken back as it was spelled is taken back in its meaning, and one that cannot be taken back at
-    // all does not stop the others.
+    // An entry that cannot be restored with its original spelling is restored by meaning, and one
+    // that cannot be restored at all must not prevent the others.
     let mut known = wirings.map(<[Wiring]>::to_vec);
     let mut safe = BTreeSet::new();
     let ids = servers(text, manner)?.into_iter().map(|server| server.id);
@@ -559,7 +571,7 @@ pub fn unwire(
     if some.as_ref().is_ok_and(|some| some.changed.is_empty()) { all } else { some }
 }
 
-/// Takes the gate away from the chosen servers that `takes` says.
+/// Removes the gate from the selected servers.
 fn unwire_chosen(
     text: &str,
     manner: &Manner<'_>,
@@ -603,7 +615,7 @@ enum Expected {
     Unwired,
 }
 
-/// The new text, once it was read again and found to say what it should.
+/// Returns the new text after parsing it again and checking its meaning.
 #[allow(clippy::too_many_arguments, reason = "all of it is what one call to wire or unwire knows")]
 fn finish(
     editor: Editor<'_>,
@@ -638,7 +650,7 @@ fn finish(
     if is_sound { Ok(format!("{mark}{text}")) } else { Err(TextError::Unsafe) }
 }
 
-/// Whether two documents say the same but at the places that are meant.
+/// Whether two documents have the same meaning except at the given places.
 fn same_but(before: &Node, after: &Node, places: &[&[Step]], way: &mut Vec<Step>) -> bool {
     if places.contains(&way.as_slice()) {
         return true;
@@ -673,7 +685,7 @@ fn same_but(before: &Node, after: &Node, places: &[&[Step]], way: &mut Vec<Step>
     }
 }
 
-/// Whether the entry at a place became what it should, and kept all that is none of our business.
+/// Whether the entry at a place has the expected result, and everything unrelated was kept.
 fn is_as_expected(
     before: &Node,
     after: &Node,
@@ -723,7 +735,7 @@ fn is_as_expected(
     }
 }
 
-/// Whether two entries have the same members but for these.
+/// Whether two entries have the same members, except the given ones.
 fn same_members(one: &Map, other: &Map, but: &[&str]) -> bool {
     let rest = |map: &Map| -> Vec<(String, Node)> {
         let members = map.members.iter().filter(|member| !but.contains(&member.key.as_str()));

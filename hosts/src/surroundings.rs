@@ -1,9 +1,10 @@
-//! Where files lie on a system, as data: the paths of all three systems can be worked out on any of them.
+//! The locations of files on a system, as data, so that the paths of all three systems can be
+//! computed on any of them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Whose rules for folders count.
+/// The system whose conventions for folders apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {
     Linux,
@@ -24,19 +25,20 @@ impl System {
     }
 }
 
-/// All that decides where a host's files are.
+/// Everything that determines where a host's files are.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     pub system: System,
     pub home: PathBuf,
-    /// The environment variables that hosts let people move their files with.
+    /// The environment variables with which hosts let people move their files.
     pub variables: BTreeMap<String, String>,
-    /// Folders to look in for files that belong to a project.
+    /// Folders to search for project files.
     pub projects: Vec<PathBuf>,
 }
 
 impl Surroundings {
-    /// Those of this process. Without a home directory there is nothing to look at.
+    /// The surroundings of this process. Returns `None` without a home directory, since there is
+    /// nothing to search.
     pub fn here(projects: Vec<PathBuf>) -> Option<Surroundings> {
         let home = std::env::home_dir().filter(|home| home.is_absolute())?;
         let variables = std::env::vars_os()
@@ -45,12 +47,12 @@ impl Surroundings {
         Some(Surroundings { system: System::here(), home, variables, projects })
     }
 
-    /// A variable that is set to something.
+    /// The value of a variable, unless it is empty.
     pub(crate) fn variable(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// Where applications keep their data for a user.
+    /// The folder for a user's application data.
     pub(crate) fn application_data(&self) -> PathBuf {
         match self.system {
             System::Linux => self.configuration(),
@@ -61,7 +63,8 @@ impl Surroundings {
         }
     }
 
-    /// Where applications keep data that stays on this machine; told apart from the above on Windows only.
+    /// The folder for application data that stays on this machine; differs from the one above only
+    /// on Windows.
     pub(crate) fn local_application_data(&self) -> PathBuf {
         match self.system {
             System::Linux | System::MacOs => self.application_data(),
@@ -71,7 +74,7 @@ impl Surroundings {
         }
     }
 
-    /// `~/.config` or what the user put in its place, for programs that use it on every system.
+    /// `~/.config` or the user's replacement, for programs that use it on every system.
     pub(crate) fn configuration(&self) -> PathBuf {
         self.variable("XDG_CONFIG_HOME")
             .filter(|path| path.is_absolute())

@@ -1,34 +1,34 @@
-//! Every host that is known, in one table: adding a host is adding a row.
+//! Every known host, in one table: adding a host means adding a row.
 //!
-//! A row says where the files are, where in a file the servers are, and what the members of a server are called. The
-//! facts and where they come from are in `docs/hosts.md`.
+//! A row says where the files are, where in a file the servers are, and the names of a server's
+//! members. `docs/hosts.md` lists these facts with their sources.
 
 /// A program that starts MCP servers or connects to them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Host {
-    /// What is typed, and the first part of a server's id.
+    /// The name to type, and the first part of a server's id.
     pub id: &'static str,
     pub title: &'static str,
     pub(crate) places: &'static [Place],
     pub(crate) layouts: &'static [Layout],
     pub(crate) shape: &'static Shape,
-    /// How it is pointed at a gateway; `None` if its file has no servers that are reached over HTTP.
+    /// How to point it at a gateway; `None` if its file cannot contain servers reached over HTTP.
     pub(crate) http: Option<&'static HttpForm>,
 }
 
-/// What an entry looks like that is reached over streamable HTTP, beside its address.
+/// The form of an entry for streamable HTTP, besides its address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HttpForm {
-    /// What the entry says of its kind, where the host needs that.
+    /// The kind to write, if the host requires one.
     pub(crate) kind: Option<&'static str>,
-    /// Members that the host needs, with their values in JSON.
+    /// Members that the host requires, with their values in JSON.
     pub(crate) members: &'static [(&'static str, &'static str)],
-    /// The member that has the headers in it, where they are not the entry's own.
+    /// The member that contains the headers, if they are not directly in the entry.
     pub(crate) headers_in: Option<&'static str>,
     pub(crate) reference: KeyReference,
 }
 
-/// How a value of an entry names a variable that the host reads.
+/// How a value in an entry refers to a variable that the host reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyReference {
     /// `${NAME}`
@@ -41,20 +41,20 @@ pub(crate) enum KeyReference {
     Secrets,
     /// `${NAME}`, and a list of the names that the host looks up.
     Listed(&'static str),
-    /// The member of [`Shape::bearer`], which names the variable.
+    /// The member in [`Shape::bearer`], which names the variable.
     Bearer,
-    /// It cannot.
+    /// Not supported.
     Nothing,
 }
 
-/// Whom a file is for.
+/// Whom a file applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     User,
     Project,
 }
 
-/// A path, with at most one `*` for the name of a folder or file.
+/// A path with at most one `*` for the name of a folder or file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) base: Base,
@@ -64,15 +64,15 @@ pub(crate) struct Place {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Home,
-    /// Application data, by system.
+    /// Application data, depending on the system.
     Application,
-    /// Application data that stays on the machine, on Windows; nothing elsewhere.
+    /// Local application data on Windows; nothing elsewhere.
     WindowsLocal,
-    /// `~/.config` on every system but Windows.
+    /// `~/.config` on every system except Windows.
     Configuration,
     /// Application data on Windows; nothing elsewhere.
     WindowsApplication,
-    /// A folder that a variable names, else one in the user's home.
+    /// A folder that a variable names, otherwise one in the user's home.
     Variable {
         name: &'static str,
         otherwise: &'static str,
@@ -89,13 +89,13 @@ pub(crate) enum Base {
 pub(crate) enum Layout {
     /// Members of the object at this path, by name.
     Named(&'static [&'static str]),
-    /// The same under each member of `outer`: one for each project.
+    /// Like `Named`, under each member of `outer`: one per project.
     PerProject { outer: &'static str, inner: &'static [&'static str] },
     /// Items of a list, each with its own `name`.
     Listed(&'static [&'static str]),
 }
 
-/// What the members of a server's entry are called.
+/// The names of the members of a server's entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) command: &'static str,
@@ -104,35 +104,37 @@ pub(crate) struct Shape {
     pub(crate) addresses: &'static [Address],
     pub(crate) headers: &'static str,
     pub(crate) kind: &'static str,
-    /// What `kind` is for a server that is started. It is only written where `kind` was there.
+    /// The value of `kind` for a server that is started. Written only if `kind` was present.
     pub(crate) started: &'static str,
-    /// What `kind` is for streamable HTTP.
+    /// The values of `kind` for streamable HTTP.
     pub(crate) streamable: &'static [&'static str],
-    /// The command and its arguments are one list.
+    /// Whether the command and its arguments are in one list.
     pub(crate) one_list: bool,
-    /// Of a host that refuses members it does not know: those that a remote server's entry may keep. Empty for others.
+    /// If the host refuses unknown members, those that a remote server's entry may keep. Empty for
+    /// other hosts.
     pub(crate) allowed: &'static [&'static str],
-    /// The host replaces variables in arguments.
+    /// Whether the host replaces variables in arguments.
     pub(crate) expands_arguments: bool,
-    /// A member that names the variable with a bearer token, and the one that hands variables on to a program.
+    /// A member that names the variable with a bearer token, and the one that passes variables to a
+    /// program.
     pub(crate) bearer: Option<(&'static str, &'static str)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) member: &'static str,
-    /// What is spoken there where `kind` says nothing.
+    /// The transport used if `kind` does not say.
     pub(crate) transport: Transport,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     Streamable,
-    /// The older HTTP transport with its separate event stream.
+    /// The older HTTP transport with a separate event stream.
     Events,
 }
 
-/// Members by which the host signs in, or makes new credentials each time.
+/// Members by which the host signs in, or creates new credentials each time.
 pub(crate) const SIGN_IN: &[&str] = &[
     "oauth",
     "oauth2",
@@ -147,16 +149,17 @@ pub(crate) const SIGN_IN: &[&str] = &[
     "apiKey",
 ];
 
-/// What an address is called, by any host.
+/// The names of an address in any host's files.
 pub(crate) const ADDRESSES: &[&str] = &["url", "serverUrl", "httpUrl", "uri"];
 
-/// The member that names a file with more variables for a server that is started.
+/// The member that names a file with additional variables for a server that is started.
 pub(crate) const ENV_FILE: &str = "envFile";
 
-/// Members that name variables which the host hands on to a program, or keeps for it.
+/// Members that name variables which the host passes to a program, or stores for it.
 pub(crate) const HANDED_ON: &[&str] = &["env_vars", "env_keys"];
 
-/// Members of a remote server that only some hosts know: where they are not expected, the entry is another host's.
+/// Members of a remote server that only some hosts use. If unexpected, the entry was written for
+/// another host.
 pub(crate) const FOREIGN: &[&str] =
     &["http_headers", "bearer_token_env_var", "httpUrl", "uri", "serverUrl", "headers", ENV_FILE];
 
@@ -293,7 +296,7 @@ const fn file(name: &'static str) -> Place {
     Place { base: Base::File { name }, path: "" }
 }
 
-/// A file that two hosts read is told as the first one's.
+/// A file that two hosts read is listed as the first one's.
 pub const HOSTS: &[Host] = &[
     Host {
         id: "claude-desktop",
@@ -564,7 +567,7 @@ pub const HOSTS: &[Host] = &[
     },
 ];
 
-/// Every variable that decides where a file is. A program that is started without them looks elsewhere.
+/// Every variable that affects where a file is. A program started without them searches elsewhere.
 pub const VARIABLES: &[&str] = &[
     "APPDATA",
     "CLAUDE_CONFIG_DIR",
@@ -578,7 +581,7 @@ pub const VARIABLES: &[&str] = &[
     "XDG_CONFIG_HOME",
 ];
 
-/// A file of a host that is not in the table, named by the person: read as most hosts' files are.
+/// A file of an unknown host that a person named. It is read like most hosts' files.
 pub(crate) static OTHER: Host = Host {
     id: "config",
     title: "another host",

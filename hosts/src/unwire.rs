@@ -1,4 +1,4 @@
-//! Removes the gate again, as changes to the text: what other programs wrote in between stays.
+//! Removes the gate again by changing the text: what other programs wrote in between stays.
 
 use crate::document::{Map, Member, Node, Style, Syntax};
 use crate::edit::Editor;
@@ -8,11 +8,12 @@ use crate::render;
 use crate::table::Shape;
 use crate::wire::{Around, Kept, is_plain};
 
-/// Why an entry of ours cannot be taken apart.
+/// Why a wired entry cannot be taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unclear;
 
-/// Takes the gate away. Without what was kept, the entry itself says enough, up to spelling.
+/// Removes the gate. Without the stored spelling, the entry itself contains enough information to
+/// restore its meaning.
 pub(crate) fn entry(
     editor: &mut Editor<'_>,
     map: &Map,
@@ -52,7 +53,8 @@ fn program(
     Ok(())
 }
 
-/// A command as it was written, if that still means the same, or in the quotes that it had.
+/// The original spelling of a command if it still has the same meaning, otherwise the meaning in
+/// the original quotes.
 fn spelling(kept: Option<&Kept>, meaning: &str) -> String {
     let spelled = kept.and_then(|kept| kept.command.as_ref());
     if let Some(spelled) = spelled.filter(|spelled| spelled.meaning == meaning) {
@@ -86,9 +88,10 @@ fn remote(
     let has_comment = editor.has_comment_inside(launch.command);
     let mut address = match &kept.address {
         _ if has_comment => spelled,
-        // Of an address in an argument the quotes are around it, of one in a variable they came with it.
+        // For an address in an argument, the stored text has the quotes. For one in a variable,
+        // they were moved with it.
         Some(around) if is_hidden => format!("{}{spelled}", around.before_quotes()),
-        // Without quotes an address can be written in YAML alone.
+        // Only YAML allows an unquoted address.
         Some(around) if !around.has_quotes() && syntax != Syntax::Yaml => {
             format!("{}{spelled}", around.before)
         }
@@ -117,7 +120,8 @@ fn remote(
     Ok(())
 }
 
-/// Turns our variables into headers again. Returns a member to add if the entry has other variables too.
+/// Converts our variables back to headers. Returns a member to add if the entry has other variables
+/// too.
 fn variables_back(
     editor: &mut Editor<'_>,
     environment: Option<(&Member, &Map)>,
@@ -166,7 +170,8 @@ fn variables_back(
     Ok((!added.is_empty()).then(|| render::member(syntax, shape.headers, &render::map(&added))))
 }
 
-/// Takes one of several variables away; of one alone an empty map stays, as it was.
+/// Removes one of several variables. If it was the only one, an empty map is left, as it was
+/// before.
 fn take_away(editor: &mut Editor<'_>, node: &Node, inner: &Map, member: &Member, kept: &Kept) {
     match &kept.empty {
         Some(empty) if inner.members.len() == 1 && empty.is_empty() => {
@@ -177,7 +182,7 @@ fn take_away(editor: &mut Editor<'_>, node: &Node, inner: &Map, member: &Member,
     }
 }
 
-/// A table of TOML with its own heading is more than a member, and stays, empty.
+/// A TOML table with its own heading is more than a member, so it is left, even if empty.
 fn can_go(syntax: Syntax, map: &Map) -> bool {
     syntax != Syntax::Toml || map.style == Style::Flow
 }

@@ -1,4 +1,4 @@
-//! Putting the gate in front of an entry's server, as changes to the text.
+//! Puts the gate in front of an entry's server by changing the text.
 
 use crate::address::{Parts, has_variables};
 use crate::document::{Map, Member};
@@ -10,29 +10,30 @@ use crate::render;
 use crate::table::Shape;
 use serde::{Deserialize, Serialize};
 
-/// What an entry said before it was wired, in its own spelling, for the way back.
+/// The entry's spelling before it was wired, stored to undo the wiring.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kept {
-    /// The command, as written and what it means, where the quotes do not tell.
+    /// The command as written, and its meaning. Set if the quotes alone are not enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) command: Option<Spelled>,
-    /// What was around the command, where it was not written as we would. The command itself is in the wired entry.
+    /// The quotes around the command, if we would write it differently. The command itself is in
+    /// the wired entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) quotes: Option<Around>,
-    /// There was a list of arguments, were it empty.
+    /// Whether there was a list of arguments, even an empty one.
     #[serde(default)]
     pub(crate) had_arguments: bool,
-    /// How the map was spelled that had no headers or no variables in it; nothing where our variable was put into it and the
-    /// rest left as it was.
+    /// The spelling of the map for headers or variables, if it was empty. `None` if our variable
+    /// was inserted into it and the rest left unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) empty: Option<String>,
-    /// The member with the address, without the address: that is in the wired entry.
+    /// The member with the address, without the address itself, which is in the wired entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) address: Option<Around>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
-    /// How the names of the headers, and of the member that has them, were spelled.
+    /// The spelling of the headers' names, and of the member that contains them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) headers: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,7 +42,7 @@ pub(crate) struct Kept {
     pub(crate) bearer: Option<Spelled>,
 }
 
-/// A text of the file, and what it means.
+/// A text from the file, and its meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spelled {
@@ -49,7 +50,8 @@ pub(crate) struct Spelled {
     pub(crate) meaning: String,
 }
 
-/// What is before and behind an address in the text of its member; only the member's name, where a comment is between them.
+/// The text of a member before and after its address. If there is a comment between them, only the
+/// member's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Around {
@@ -58,7 +60,7 @@ pub(crate) struct Around {
 }
 
 impl Kept {
-    /// Without what may be a secret: so it is written down.
+    /// Removes what may be a secret, before it is stored.
     pub(crate) fn cleaned(self) -> Kept {
         let quotes = |command: &Spelled| Around::of_text(&command.text, &command.meaning);
         let plain = |text: String| if is_plain_text(&text) { text } else { "{}".to_owned() };
@@ -73,7 +75,8 @@ impl Kept {
 }
 
 impl Spelled {
-    /// Whether more than the quotes has to be kept of a command, and it is no command line: that may have secrets in it.
+    /// Whether more than the quotes must be stored for a command. Never for a command line, which
+    /// may contain secrets.
     fn is_needed(&self) -> bool {
         let Spelled { text, meaning } = self;
         let is_word = !meaning.contains(|c: char| c.is_whitespace() || c == '=');
@@ -82,7 +85,7 @@ impl Spelled {
 }
 
 impl Around {
-    /// Of the text of a member: all up to its value, and the value's quotes.
+    /// From the text of a member: everything up to its value, and the value's quotes.
     pub(crate) fn of_member(text: &str) -> Around {
         let mark = text.find([':', '=']).map_or(0, |mark| mark + 1);
         let value = text.get(mark..).unwrap_or_default().trim_start();
@@ -92,7 +95,8 @@ impl Around {
         Around { before: format!("{before}{quote}"), behind: quote.to_owned() }
     }
 
-    /// Of a text with no more around it than quotes. `None` where it is written as we would write it, or in some other way.
+    /// From a text with nothing but quotes around it. Returns `None` if we would write it the same
+    /// way, or if there is anything else.
     fn of_text(text: &str, meaning: &str) -> Option<Around> {
         let (before, behind) = text.split_once(meaning)?;
         let is_quote = |text: &str| text.chars().all(|c| matches!(c, '"' | '\''));
@@ -109,7 +113,7 @@ impl Around {
         self.before.split([':', '=']).next().unwrap_or_default().trim_end()
     }
 
-    /// What is before a value that has its own quotes.
+    /// The text before a value that has its own quotes.
     pub(crate) fn before_quotes(&self) -> &str {
         self.before.strip_suffix(&self.behind).unwrap_or(&self.before)
     }
@@ -121,19 +125,19 @@ impl Around {
 
 const QUOTES: [&str; 2] = ["\"", "'"];
 
-/// Whether an address reads the same in any quotes, and without.
+/// Whether an address has the same meaning with any quotes, and without.
 pub(crate) fn is_plain(url: &str) -> bool {
     url.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/[]%?=&+".contains(c))
 }
 
-/// How the gate is started.
+/// How to start the gate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gate<'g> {
     pub(crate) program: &'g str,
-    /// The home, where it is not the usual one.
+    /// The home, if it is not the default one.
     pub(crate) home: Option<&'g str>,
     pub(crate) sandbox: Option<&'g str>,
-    /// It signs in to the server.
+    /// Whether the gate signs in to the server.
     pub(crate) signs_in: bool,
 }
 
@@ -174,7 +178,8 @@ pub(crate) fn program(
     }
 }
 
-/// Puts the gate in the place of a connection: the host starts the gate, and the gate reaches the server.
+/// Replaces a connection with the gate: the host starts the gate, and the gate connects to the
+/// server.
 pub(crate) fn remote(
     editor: &mut Editor<'_>,
     map: &Map,
@@ -194,9 +199,9 @@ pub(crate) fn remote(
             .then(|| if is_kept { text.to_owned() } else { String::new() });
     }
     let parts = Parts::of(launch.url);
-    // Other users of the machine can see a command line, and keys are also kept in paths.
+    // Other users of the machine can see a command line, and paths may contain keys too.
     let is_open = |parts: &Parts<'_>| parts.is_loopback() && !parts.has_credentials;
-    // An address that is spelled in some other way than it reads is moved as it is spelled.
+    // If the spelling of an address differs from its value, the spelling is moved unchanged.
     let spelled = editor.at(launch.address.node.span.clone());
     let place = spelled.find(launch.url).filter(|_| is_plain(launch.url));
     let is_hidden =
@@ -260,7 +265,7 @@ pub(crate) fn remote(
     kept
 }
 
-/// The value of the member that names the program, and the members that have to follow it.
+/// The value of the member that names the program, and the members that must follow it.
 fn command_members(
     syntax: crate::document::Syntax,
     shape: &Shape,
@@ -276,7 +281,8 @@ fn command_members(
     (render::string(program), vec![arguments])
 }
 
-/// Headers become variables of the same entry: only names change, so that no value is ever rewritten.
+/// Converts headers to variables of the same entry. Only names change, so that no value is ever
+/// rewritten.
 fn rename_headers(
     editor: &mut Editor<'_>,
     member: &Member,

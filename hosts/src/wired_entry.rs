@@ -1,5 +1,5 @@
-//! What a wired entry gives to the gate that it starts. The gate reads it when it starts: what `wire` wrote down would be
-//! out of date once a person edits the entry.
+//! What a wired entry sets for the gate that it starts. The gate reads this when it starts, because
+//! anything recorded by `wire` would be outdated once a person edits the entry.
 
 use crate::config::{Config, candidates, matches, read_bytes, syntax_of, text_of};
 use crate::journal::Journal;
@@ -10,19 +10,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Variables that say where a user's files are.
+/// Variables that determine where a user's files are.
 const HOME_VARIABLES: &[&str] = &["HOME", "USERPROFILE"];
 
-/// The names of the variables that an entry sets, and whose file it is in. Values stay in the file.
+/// The names of the variables that an entry sets, and whom its file applies to. Values stay in the
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WiredEntry {
     pub variables: BTreeSet<String>,
-    /// [`Scope::User`] only for a file where a host keeps a user's own servers.
+    /// [`Scope::User`] only for a file in which a host stores a user's own servers.
     pub scope: Scope,
 }
 
-/// The entry that starts the gate with this id, if `wire` wrote it. `None` if it is not known exactly which variables the
-/// entry sets: no wired file or several have the id, or the host reads more variables from another file.
+/// The entry that starts the gate with this id, if `wire` wrote it. Returns `None` if it is not
+/// known exactly which variables the entry sets: no wired file or several have the id, or the host
+/// reads additional variables from another file.
 pub fn wired_entry(journal: &Path, id: &str, surroundings: &Surroundings) -> Option<WiredEntry> {
     let (path, host) = Journal::new(journal).file_with(id)?;
     let config = Config {
@@ -39,8 +41,8 @@ pub fn wired_entry(journal: &Path, id: &str, surroundings: &Surroundings) -> Opt
     Some(WiredEntry { variables, scope })
 }
 
-/// Whose file it is. Variables of the entry itself do not decide that: the file of a project could name its own folder in
-/// them.
+/// Whom the file applies to. The entry's own variables are ignored, because a project's file could
+/// name its own folder in them.
 fn scope_of(path: &Path, variables: &BTreeSet<String>, surroundings: &Surroundings) -> Scope {
     if HOME_VARIABLES.iter().any(|name| variables.contains(*name)) {
         return Scope::Project;

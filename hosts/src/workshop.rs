@@ -1,4 +1,5 @@
-//! Plans for one file, and carrying them out: what a person was shown is what is done, even if another program writes the file.
+//! Plans changes to a file and applies them: exactly what a person was shown is done, even if
+//! another program writes the file.
 
 use crate::config::{Config, ReadError, read_bytes, text_of};
 use crate::guard;
@@ -13,10 +14,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often a plan is made again because another program wrote the file.
+/// How often a plan is recomputed because another program wrote the file.
 pub const MAX_TRIES: usize = 20;
 
-/// With what files are wired.
+/// The settings for wiring files.
 #[derive(Debug, Clone)]
 pub struct Workshop {
     program: String,
@@ -24,18 +25,18 @@ pub struct Workshop {
     own_home: Option<String>,
     sandbox: Option<String>,
     journal: Journal,
-    /// The folders where a program is looked for that is named without one.
+    /// The folders that are searched for a program named without a folder.
     search: Option<OsString>,
 }
 
-/// What is to be done.
+/// The goal of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     Wire,
     Unwire,
 }
 
-/// What would be done to a file.
+/// The planned changes to a file.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub config: Config,
@@ -44,9 +45,9 @@ pub struct Plan {
     pub after: String,
     /// The servers that it changes.
     pub changed: Vec<Server>,
-    /// The servers that are chosen and stay as they are, with their state before.
+    /// The selected servers that stay unchanged, with their current state.
     pub unchanged: Vec<Server>,
-    /// What is taken out and put in, of each changed server in its turn.
+    /// The removed and added text of each changed server, in order.
     pub parts: Vec<Vec<Part>>,
     choice: Choice,
     wirings: Vec<Wiring>,
@@ -57,22 +58,22 @@ impl Plan {
         self.before == self.after
     }
 
-    /// Whether the host is pointed at a gateway.
+    /// Whether the plan points the host at a gateway.
     pub fn is_for_gateway(&self) -> bool {
         self.aim == Aim::Wire && self.choice.gateway.is_some()
     }
 }
 
-/// What was done.
+/// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
     pub path: PathBuf,
     pub changed: Vec<Server>,
-    /// The file is, byte for byte, what it was before it was wired.
+    /// Whether the file is byte for byte what it was before it was wired.
     pub is_original: bool,
 }
 
-/// Why a file was not wired or unwired.
+/// Why a file could not be wired or unwired.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     #[error("`{}` {source}", path.display())]
@@ -92,7 +93,8 @@ pub enum WireError {
 }
 
 impl Workshop {
-    /// `program` is our binary, `journal` a folder in our home, `home` that home where it is not the usual one.
+    /// `program` is our binary, `journal` a folder in our home, and `home` that home if it is not
+    /// the default one.
     pub fn new(program: &Path, journal: &Path, home: Option<&Path>) -> Result<Workshop, WireError> {
         let text = |path: &Path| {
             path.to_str()
@@ -104,24 +106,24 @@ impl Workshop {
         if !guard::is_program(&program) {
             return Err(WireError::Name { path: PathBuf::from(program) });
         }
-        // The journal lies in the home.
+        // The journal is in the home.
         let own_home = journal.parent().and_then(Path::to_str).map(str::to_owned);
         let journal = Journal::new(journal);
         Ok(Workshop { program, home, own_home, sandbox: None, journal, search: None })
     }
 
-    /// Looks for programs that are named without a folder in these, as `PATH` lists them. Without it they are taken to be
-    /// there.
+    /// Searches these folders, in the format of `PATH`, for programs named without a folder.
+    /// Without this call, such programs are assumed to exist.
     pub fn searching(self, folders: Option<OsString>) -> Workshop {
         Workshop { search: folders, ..self }
     }
 
-    /// Has the programs that are wired started confined, by this profile.
+    /// Makes wired programs start confined, by this profile.
     pub fn confining(self, profile: Option<&str>) -> Workshop {
         Workshop { sandbox: profile.map(str::to_owned), ..self }
     }
 
-    /// The file whose name is in the journal, whatever link leads to it.
+    /// The actual file, whose path the journal uses, with links resolved.
     fn real(config: &Config) -> Result<PathBuf, WireError> {
         let read = |source: std::io::Error| WireError::Read {
             path: config.path.clone(),
@@ -135,7 +137,7 @@ impl Workshop {
         read_bytes(&config.path).and_then(text_of).map_err(read)
     }
 
-    /// What wiring the chosen servers of a file, or unwiring them, would do.
+    /// Plans wiring or unwiring the selected servers of a file.
     pub fn plan(&self, config: &Config, aim: Aim, choice: &Choice) -> Result<Plan, WireError> {
         let before = Workshop::text(config)?;
         self.plan_text(config, aim, choice, before)
@@ -174,7 +176,8 @@ impl Workshop {
         Ok(Plan { config, aim, before, after, changed, unchanged, parts, choice, wirings })
     }
 
-    /// The text without the gate: the original bytes if no other program wrote since, else the text without our part.
+    /// The text without the gate: the original bytes if no other program wrote since, otherwise the
+    /// text without our changes.
     fn unwired(
         &self,
         config: &Config,
@@ -187,13 +190,14 @@ impl Workshop {
         };
         let manner = self.manner(config);
         let real = Workshop::real(config)?;
-        // A record that cannot be read is worth no more than none: the entries themselves say enough.
+        // An unreadable record is treated as missing, because the entries themselves contain enough
+        // information.
         let record = self.journal.record(&real).ok().flatten();
         let known = record.as_ref().map(|record| record.wirings.as_slice());
         let wirings = known.unwrap_or_default();
         let original = record.as_ref().and_then(|record| record.original_of(text));
         let mut rewritten = match (rewrite::unwire(text, &manner, choice, known), &original) {
-            // The very bytes of before are right also where the text cannot be taken apart.
+            // The original bytes are right even if the text cannot be taken apart.
             (Err(TextError::Unsafe), Some(original)) if choice.servers.is_empty() => {
                 let servers = rewrite::servers(text, &manner).map_err(wrong)?;
                 let changed: Vec<Server> =
@@ -208,7 +212,8 @@ impl Workshop {
             let left = rewrite::servers(&rewritten.text, &manner).map_err(wrong)?;
             let is_all = !left.iter().any(|server| is_remembered(server, wirings));
             let before = rewrite::servers(&original, &manner).map_err(wrong)?;
-            // A gate that a person wrote may have been pointed to our program: that is taken back with the rest.
+            // A gate that a person wrote may have been pointed to our program, which is undone with
+            // the rest.
             let is_fit = match choice.servers.as_slice() {
                 [] => {
                     !rewritten.changed.is_empty()
@@ -223,20 +228,20 @@ impl Workshop {
         Ok(rewritten)
     }
 
-    /// Does what was planned. If the file has changed, the same servers are planned again.
+    /// Applies a plan. If the file has changed, plans the same servers again.
     pub fn apply(&self, plan: Plan) -> Result<Done, WireError> {
         let config = plan.config.clone();
         let real = Workshop::real(&config)?;
         let _lock = self.journal.lock(&real)?;
         sweep(&real);
-        // Consent was given for these servers, not for one that was added since.
+        // Consent was given for these servers, not for one that was added later.
         let servers = plan.changed.iter().map(|server| server.id.clone()).collect();
         let choice = Choice { servers, ..plan.choice.clone() };
         let attempt = |plan: &Plan| self.carry_out(&real, plan);
         keep_trying(plan, attempt, |aim| self.plan(&config, aim, &choice))
     }
 
-    /// One attempt: nothing is answered where the file turned out to be another.
+    /// One attempt. Returns `None` if the file turned out to have changed.
     fn carry_out(&self, real: &Path, plan: &Plan) -> Result<Option<Done>, WireError> {
         let config = &plan.config;
         let replaced = |source| WireError::Replace { path: config.path.clone(), source };
@@ -250,10 +255,11 @@ impl Workshop {
         };
         match plan.aim {
             Aim::Wire => {
-                // Nothing is kept of a file that would not be replaced anyway.
+                // Do not record anything about a file that could not be replaced anyway.
                 check_file(real).map_err(replaced)?;
-                // Before the file is touched: a process that dies in between leaves a record of what it meant to do.
-                // A file that nothing is known of is, gates and all, what it is to be again.
+                // Write the record before changing the file, so that it exists even if the process
+                // dies in between. If there is no earlier record, the current file, including any
+                // gates, counts as the original.
                 let base = match &record {
                     Some(_) => self.unwired(config, &plan.before, &Choice::default())?.text,
                     None => plan.before.clone(),
@@ -286,7 +292,7 @@ impl Workshop {
         }
     }
 
-    /// Whether a plan could be carried out, as far as that can be told without writing anything.
+    /// Checks whether a plan could be applied, as far as possible without writing anything.
     pub fn check(&self, plan: &Plan) -> Result<(), WireError> {
         if plan.is_empty() {
             return Ok(());
@@ -295,7 +301,7 @@ impl Workshop {
         check_file(path).map_err(|source| WireError::Replace { path: path.clone(), source })
     }
 
-    /// The ids of the servers of a file that were wired and not unwired since.
+    /// The ids of a file's servers that were wired and not unwired since.
     pub fn remembered(&self, config: &Config) -> Result<BTreeSet<String>, WireError> {
         let record = self.journal.record(&Workshop::real(config)?)?;
         let wirings = record.map(|record| record.wirings).unwrap_or_default();
@@ -308,7 +314,7 @@ impl Workshop {
         Manner { program: &self.program, home, own_home, sandbox, ..config.manner() }
     }
 
-    /// The programs of wired entries that are not there any more.
+    /// The programs of wired entries that no longer exist.
     fn gone(&self, servers: &[Server]) -> BTreeSet<String> {
         let programs = servers.iter().filter_map(|server| match &server.state {
             WiringState::Wired { program, is_fetched: false, .. } => Some(program),
@@ -320,7 +326,7 @@ impl Workshop {
         programs.filter(|program| self.is_gone(Path::new(program))).cloned().collect()
     }
 
-    /// A path that is not absolute is looked for where the host is, and that is not known here.
+    /// A relative path is resolved by the host, in a folder that is unknown here.
     fn is_gone(&self, program: &Path) -> bool {
         if program.components().count() == 1 && !program.is_absolute() {
             let folders = self.search.iter().flat_map(std::env::split_paths);
@@ -333,7 +339,8 @@ impl Workshop {
         program.is_absolute() && !program.exists()
     }
 
-    /// Takes away what interrupted processes of ours left, and forgets a file that has nothing of ours in it any more.
+    /// Removes leftovers of our interrupted processes, and the record of a file in which nothing of
+    /// ours is left.
     pub fn tidy(&self, config: &Config) -> Result<(), WireError> {
         let real = Workshop::real(config)?;
         let Some(record) = self.journal.record(&real).ok().flatten() else { return Ok(()) };
@@ -347,7 +354,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Every file that was wired and not unwired, also ones outside the table.
+    /// Every file that was wired and not unwired, including ones outside the table.
     pub fn wired_files(
         &self,
         surroundings: &crate::Surroundings,
@@ -360,7 +367,7 @@ impl Workshop {
     }
 }
 
-/// Attempts a plan until it is carried out, each time for the current content of the file.
+/// Attempts a plan until it succeeds, each time for the current content of the file.
 fn keep_trying(
     mut plan: Plan,
     mut attempt: impl FnMut(&Plan) -> Result<Option<Done>, WireError>,
@@ -379,7 +386,7 @@ fn keep_trying(
     Err(WireError::Moving { path: plan.config.path })
 }
 
-/// The same servers, whichever program each gate is started by.
+/// The same servers, ignoring which program starts each gate.
 fn without_programs(servers: &[Server]) -> Vec<Server> {
     let mut servers = servers.to_vec();
     for server in &mut servers {

@@ -1,4 +1,5 @@
-//! A host that runs and writes its own file while it is wired and unwired: nothing that it wrote is lost, and no file is half.
+//! A running host writes its own file while that file is wired and unwired: none of its writes is
+//! lost, and no file is incomplete.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::expect_used,
@@ -20,7 +21,8 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).expect("a file is never half")
 }
 
-/// What a host does: reads all of its file, changes something of its own, writes all of it anew.
+/// What a host does: reads its whole file, changes a part of its own, and writes the whole file
+/// again.
 fn save(path: &Path, number: u64) {
     let mut document = read(path);
     document["saved"] = number.into();
@@ -56,14 +58,14 @@ fn what_a_host_writes_meanwhile_is_never_lost() {
             });
             start.wait();
             let plan = workshop.plan(&config, aim, &Choice::default()).unwrap();
-            // A host that never rests is given up on; it must not be harmed.
+            // With a host that never stops writing, applying gives up, but must not do any harm.
             let _ = workshop.apply(plan);
         });
         let document = read(&path);
         assert_eq!(document["saved"], round * 10 + 4, "what the host wrote last is gone");
         assert_eq!(document["mcpServers"].as_object().unwrap().len(), 1);
     }
-    // Once the host rests, all is as it was.
+    // Once the host stops writing, everything works as usual.
     for aim in [Aim::Wire, Aim::Unwire] {
         let plan = workshop.plan(&config, aim, &Choice::default()).unwrap();
         workshop.apply(plan).unwrap();

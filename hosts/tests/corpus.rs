@@ -1,4 +1,5 @@
-//! Every file of the corpus, as text: what is read of it, what it becomes, and that the way back ends where it began.
+//! Every file of the corpus, as text: what is read from it, what it becomes, and that undoing the
+//! change restores it.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "all of this file is a test")]
 
 use hosts::rewrite::{self, Manner, Rewritten};
@@ -19,7 +20,7 @@ impl Sample {
         std::str::from_utf8(&self.bytes).ok()
     }
 
-    /// The text, wired, where it can be read.
+    /// The wired text, if the file can be read.
     fn wired(&self, choice: &Choice) -> Option<(&str, Rewritten)> {
         let text = self.text()?;
         rewrite::servers(text, &self.manner).ok()?;
@@ -81,7 +82,7 @@ fn there_are_files_of_every_host() {
     }
 }
 
-/// One line a server: a table that a person can read.
+/// One line per server: a table for a person to read.
 #[test]
 fn what_is_read_of_each_file() {
     let mut lines = String::new();
@@ -153,7 +154,7 @@ fn each_server_can_be_wired_and_taken_back_alone() {
             let back =
                 rewrite::unwire(&one.text, &sample.manner, &choice, Some(&one.wirings)).unwrap();
             assert_eq!(back.text, text, "{}: {}", sample.name, server.name);
-            // From the file with all of them, only this one is taken.
+            // Starting from the file with all of them, only this one is removed.
             let rest =
                 rewrite::unwire(&all.text, &sample.manner, &choice, Some(&all.wirings)).unwrap();
             let left =
@@ -174,7 +175,8 @@ fn wiring_twice_is_wiring_once() {
     }
 }
 
-/// Without a journal the entry itself says enough: the servers are the same again, up to spelling.
+/// Without a journal, the entry itself contains enough information: the servers are restored,
+/// except for their spelling.
 #[test]
 fn what_was_kept_is_not_needed_to_get_back() {
     for sample in samples() {
@@ -207,8 +209,8 @@ fn ids_are_unique_and_stay_when_the_file_is_wired() {
     }
 }
 
-/// Values of headers and variables, and addresses elsewhere, are never among the arguments, which everybody can see, nor in
-/// what is shown.
+/// Values of headers and variables, and remote addresses, never appear in the arguments, which
+/// everyone can see, nor in what is shown.
 #[test]
 fn no_secret_is_on_a_command_line_or_shown() {
     const SECRETS: &[&str] = &[
@@ -249,7 +251,7 @@ fn no_secret_is_on_a_command_line_or_shown() {
     assert!(seen > 12, "{seen}");
 }
 
-/// A file of a repository that somebody cloned may have any number of anything.
+/// A file in a cloned repository may contain any number of anything.
 #[test]
 fn numbers_of_servers_and_projects_are_bounded_before_anything_is_done_with_them() {
     let manner = samples()

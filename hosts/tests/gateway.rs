@@ -1,5 +1,5 @@
-//! Hosts that are pointed at a gateway: what each file becomes, that it is read back as such, and that the way back ends
-//! where it began, byte for byte.
+//! Hosts pointed at a gateway: what each file becomes, that it is recognized afterwards, and that
+//! undoing the change restores the file byte for byte.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "all of this file is a test")]
 
 use hosts::rewrite::{self, Manner};
@@ -29,7 +29,7 @@ fn written() -> GatewayKey {
     GatewayKey::Literal { variable: Some("GATEWAY_KEY".to_owned()), key: "hp_s3cr3t".to_owned() }
 }
 
-/// Every file of the corpus that can be read, with its host.
+/// Every readable file of the corpus, with its host.
 fn samples() -> Vec<(String, String, Manner<'static>)> {
     let mut samples: Vec<_> = fs::read_dir(folder("corpus"))
         .unwrap()
@@ -153,14 +153,14 @@ fn the_way_back_ends_with_the_bytes_that_were_there() {
             let kept = fs::read_to_string(file.unwrap().path()).unwrap();
             assert!(!kept.contains("s3cr3t"), "{name}: the journal has the key");
         }
-        // A gate in front of the other servers is taken away with it.
+        // A gate in front of the other servers is removed together with it.
         let wiring = workshop.plan(&config, Aim::Wire, &Choice::default()).unwrap();
         workshop.apply(wiring).unwrap();
         let back = workshop.plan(&config, Aim::Unwire, &Choice::default()).unwrap();
         let done = workshop.apply(back).unwrap();
         assert!(done.is_original, "{name}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "{name}");
-        // Where the host wrote its file since, the entry goes and all else stays.
+        // If the host has written its file since, only the entry is removed.
         fs::write(&path, &between).unwrap();
         let plan = workshop.plan(&config, Aim::Wire, &pointing).unwrap();
         assert!(plan.is_empty(), "{name}");

@@ -1,5 +1,5 @@
-//! Files of the corpus with something cut out, doubled or put in: each is read or refused, and the way there and back ends
-//! where it began.
+//! Files of the corpus with parts removed, doubled or inserted: each is read or refused, and wiring
+//! followed by unwiring restores it.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Pieces that mean something in one of the syntaxes.
+/// Fragments that have a meaning in one of the syntaxes.
 const PIECES: &[&str] = &[
     "\"",
     "'",
@@ -147,14 +147,14 @@ fn there_and_back(name: &str, text: &str, choice: &Choice) {
     };
     let wired = match rewrite::wire(text, &manner, choice) {
         Ok(wired) => wired,
-        // Left alone with a sentence: nothing was changed, and nothing is broken.
+        // Refused with an explanation: nothing was changed, and nothing is broken.
         Err(TextError::Unsafe) => return,
         Err(error) => panic!("what can be read can be wired: {error}"),
     };
     let again = rewrite::wire(&wired.text, &manner, choice).unwrap();
     assert_eq!(again.text, wired.text);
     let back = rewrite::unwire(&wired.text, &manner, choice, Some(&wired.wirings)).unwrap();
-    // What a person had wired before goes too.
+    // Gates that a person wrote before are removed too.
     if back.changed.len() == wired.changed.len() {
         assert_eq!(back.text, text);
     }
@@ -162,7 +162,7 @@ fn there_and_back(name: &str, text: &str, choice: &Choice) {
     assert_eq!(rewrite::servers(&wired.text, &manner).unwrap().len(), before.len());
 }
 
-/// Told to take their time, the tests do.
+/// The number of cases, which is larger if the tests are told to take their time.
 fn cases() -> u32 {
     if std::env::var_os("HOLDPOINT_LONG").is_some() { 400_000 } else { 4_000 }
 }

@@ -7,7 +7,7 @@ fn surroundings(system: System, variables: &[(&str, &str)]) -> Surroundings {
     Surroundings { system, home: "/home/ada".into(), variables, projects: vec!["/work".into()] }
 }
 
-/// The paths of one host, with `/` between the parts on every system.
+/// The paths of one host, separated by `/` on every system.
 fn paths_of(id: &str, surroundings: &Surroundings) -> Vec<String> {
     let all = candidates(surroundings).into_iter().filter(|candidate| candidate.host.id == id);
     all.map(|candidate| candidate.path.to_string_lossy().replace('\\', "/")).collect()
@@ -78,7 +78,7 @@ fn a_host_can_be_moved_by_its_variable() {
     );
 }
 
-/// All paths of all hosts on all systems, for a person to read.
+/// Lists all paths of all hosts on all systems, for a person to read.
 #[test]
 fn every_path_of_every_system() {
     let mut lines = String::new();
@@ -217,6 +217,6 @@ fn an_id_that_is_written_down_in_another_file_is_given_to_nobody() {
             assert_eq!(ids(&config) == ["cursor.files"], is_written, "{config:?}");
         }
     }
-    // A file is not kept apart from itself.
+    // A file does not conflict with itself.
     assert_eq!(ids(&keep_apart(vec![other.clone()], &[other])[0]), ["cursor.files"]);
 }

@@ -1,4 +1,4 @@
-//! JSON as hosts write it: comments and trailing commas are fine, guesses at anything looser are not.
+//! JSON as hosts write it: comments and trailing commas are accepted, but nothing looser.
 
 use super::{List, MAX_DEPTH, Map, Member, Node, Style, SyntaxError, Value};
 use jsonc_parser::ast;
@@ -6,7 +6,8 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 pub(super) fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
-    // What only some readers accept is refused: a host that reads it differently would start another program.
+    // Refuse what only some parsers accept: a host that reads it differently would start another
+    // program.
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,

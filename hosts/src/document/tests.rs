@@ -11,7 +11,7 @@ fn nested(syntax: Syntax, depth: usize) -> String {
 #[test]
 fn nesting_is_followed_to_the_limit_and_no_further() {
     for syntax in [Syntax::Json, Syntax::Yaml, Syntax::Toml] {
-        // The document of a TOML file is a level of its own.
+        // The document of a TOML file counts as one level.
         let extra = usize::from(syntax != Syntax::Toml);
         assert!(parse(syntax, &nested(syntax, MAX_DEPTH + extra)).is_ok(), "{syntax:?}");
         assert!(parse(syntax, &nested(syntax, MAX_DEPTH + extra + 1)).is_err(), "{syntax:?}");
@@ -19,7 +19,7 @@ fn nesting_is_followed_to_the_limit_and_no_further() {
     }
 }
 
-/// Every text of the tree is where the tree says.
+/// Checks that every text of the tree is at the position that the tree gives.
 #[track_caller]
 fn check_spans(syntax: Syntax, text: &str, expected: &[&str]) {
     fn walk<'t>(node: &Node, text: &'t str, found: &mut Vec<&'t str>) {

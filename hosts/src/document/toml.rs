@@ -1,4 +1,4 @@
-//! TOML, with the places that `toml_edit` knows; its own way to write a document back is not used.
+//! TOML, with the positions from `toml_edit`. Its own serialization is not used.
 
 use super::{List, MAX_DEPTH, Map, Member, Node, Style, SyntaxError, Value, position};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! YAML, from the events of `saphyr-parser`, which count characters where the text is cut by bytes.
+//! YAML, from the events of `saphyr-parser`, which count characters rather than bytes.
 
 use super::{List, MAX_DEPTH, Map, Member, Node, Style, SyntaxError, Value};
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
@@ -26,7 +26,7 @@ fn wrong(error: &ScanError) -> SyntaxError {
     SyntaxError::Wrong { line: marker.line(), column: marker.col() + 1, what }
 }
 
-/// Where each character begins; nothing where every character is one byte.
+/// The byte offset of each character; `None` if every character is one byte.
 struct Offsets(Option<Vec<usize>>);
 
 impl Offsets {
@@ -45,7 +45,7 @@ impl Offsets {
     }
 }
 
-/// A list or map whose end was not seen yet.
+/// A list or map whose end has not been reached.
 struct Open {
     start: usize,
     style: Style,
@@ -105,8 +105,8 @@ impl Builder<'_> {
 
     fn scalar(&mut self, value: &str, style: ScalarStyle, mut span: Range<usize>, is_shared: bool) {
         let spelled = self.text.get(span.clone()).unwrap_or_default();
-        // The end that is told may lie behind a comment. Where the text itself does not show the end, and for texts
-        // over several lines with their own rules for the space around them, the part is not taken apart.
+        // The reported end may be after a comment. If the text itself does not show the end, or
+        // spans several lines with their own rules for white space, treat the part as opaque.
         let length = match style {
             ScalarStyle::Plain => spelled.starts_with(value).then_some(value.len()),
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => quoted_length(spelled),
@@ -149,7 +149,8 @@ impl Builder<'_> {
                 (Value::Map(Map { members, style: open.style, is_dotted: false }), last)
             }
         };
-        // The end of one made of lines is only known by what comes after it, and that of brackets may be told too late.
+        // The end of a block collection is only known from what follows, and the reported end of a
+        // flow collection may be too late.
         let end = match open.style {
             Style::Flow => span.start + 1,
             Style::Lines => last.unwrap_or(open.start),
@@ -166,7 +167,7 @@ impl Builder<'_> {
                 Some(key) => {
                     let name = match &key.value {
                         Value::Text(text) | Value::Other(text) => text.clone(),
-                        // A key that is not a word is not a member name.
+                        // A key that is not a scalar is not a member name.
                         Value::List(_) | Value::Map(_) => String::new(),
                     };
                     members.push(Member { key: name, key_span: key.span, node });
@@ -176,7 +177,7 @@ impl Builder<'_> {
     }
 }
 
-/// How long a text in quotes is, with its quotes.
+/// The length of a quoted text, including its quotes.
 fn quoted_length(spelled: &str) -> Option<usize> {
     let quote = spelled.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let mut characters = spelled.char_indices().skip(1).peekable();
@@ -193,7 +194,7 @@ fn quoted_length(spelled: &str) -> Option<usize> {
     None
 }
 
-/// Whether a plain word is a text, and not null, a truth or a number, in any of YAML's versions.
+/// Whether a plain scalar is a text in every version of YAML, and not null, a boolean or a number.
 fn is_text(word: &str) -> bool {
     const WORDS: &[&str] =
         &["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan"];

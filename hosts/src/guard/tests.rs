@@ -109,7 +109,7 @@ fn other_commands_are_not_ours() {
 #[test]
 fn a_word_that_is_no_text_ends_the_reading() {
     assert_eq!(read("holdpoint", &[Some("run"), None, Some("--"), Some("x")]), None);
-    // Behind the gate anything may be.
+    // Anything is allowed after the gate's own arguments.
     assert!(read("holdpoint", &[Some("run"), Some("--"), Some("x"), None]).is_some());
 }
 

@@ -51,7 +51,7 @@ fn a_record_at_the_limit_is_read_and_one_past_it_is_not() {
         bench.grow("json", bytes);
         bench.journal.record(&bench.path).unwrap_err().to_string()
     };
-    // What was added is no JSON, and to find that it has to be read.
+    // The addition is not JSON, and it takes reading the file to find that out.
     assert!(!what(MAX_RECORD_BYTES).contains("too large"), "{}", what(MAX_RECORD_BYTES));
     assert!(what(MAX_RECORD_BYTES + 1).contains("too large"));
 }
@@ -80,7 +80,7 @@ fn a_file_that_cannot_be_restored_without_its_secrets_is_refused() {
     assert!(matches!(refused, Err(JournalError::NotReversible { .. })));
 }
 
-/// As the version before kept it: a whole copy of the file, and the address in the record.
+/// In the format of the previous version: a full copy of the file, and the address in the record.
 #[test]
 fn what_an_older_version_kept_is_rewritten_and_its_copy_removed() {
     let secret = "Qk49-secret-Lm";

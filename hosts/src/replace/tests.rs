@@ -99,7 +99,7 @@ fn what_we_keep_is_for_its_user_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A writer that writes so many times, each time just before a swap.
+/// A writer that writes this many times, each time just before an exchange.
 #[cfg(unix)]
 fn put_back_beside(writes: usize) -> (bool, Vec<u8>, usize) {
     let newest = |number: usize| format!("write {number}").into_bytes();
@@ -125,7 +125,8 @@ fn what_was_written_last_is_put_back_up_to_the_limit_and_kept_past_it() {
         let newest = format!("write {writes}").into_bytes();
         assert_eq!(put_back_beside(writes), (true, newest, writes + 1));
     }
-    // Nothing is settled; the newest is what came out, and goes in without another look.
+    // The loop gives up: the newest content is what came out last, and is put back without another
+    // check.
     let newest = format!("write {MAX_SWAPS}").into_bytes();
     assert_eq!(put_back_beside(MAX_SWAPS), (false, newest, MAX_SWAPS));
 }

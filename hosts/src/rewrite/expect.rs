@@ -1,4 +1,5 @@
-//! What a remote server's entry must be once it is wired, member by member: nothing lost, nothing left that a host refuses.
+//! Checks a wired remote server's entry member by member: nothing is lost, and nothing remains that
+//! a host would refuse.
 
 use super::same_members;
 use crate::document::{Map, Node};
@@ -6,14 +7,14 @@ use crate::guard::ADDRESS_VARIABLE;
 use crate::table::Shape;
 use std::collections::BTreeMap;
 
-/// Texts by name; nothing where one is no text.
+/// A map of texts by name. Returns `None` if a value is not a text.
 fn texts(map: &Map, name: &str) -> Option<BTreeMap<String, String>> {
     let Some(node) = map.node(name) else { return Some(BTreeMap::new()) };
     let members = node.map()?.members.iter();
     members.map(|member| Some((member.key.clone(), member.node.text()?.to_owned()))).collect()
 }
 
-/// Whether an entry with an address and one with a gate in its place say the same.
+/// Whether an entry with an address and one with a gate instead have the same meaning.
 pub(super) fn is_remote(
     unwired: &Map,
     wired: &Map,
@@ -48,7 +49,8 @@ pub(super) fn is_remote(
         && is_environment(unwired, wired, url, headers, shape).unwrap_or(false)
 }
 
-/// Whether the variables of the one are the variables and headers of the other, with the address where it is hidden.
+/// Whether the wired entry's variables are the unwired one's variables and headers, plus the
+/// address if it is hidden.
 fn is_environment(
     unwired: &Map,
     wired: &Map,

@@ -1,4 +1,5 @@
-//! Pointing a host at a gateway: one entry is added to its servers, and taken away again. The others stay as they are.
+//! Points a host at a gateway: one entry is added to its servers, or removed again. The other
+//! entries stay unchanged.
 
 use super::{
     Manner, Part, Rewritten, Server, TextError, Wiring, WiringState, described, split_mark,
@@ -15,23 +16,23 @@ use std::fmt;
 /// The gateway that a host is pointed at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayEntry {
-    /// The whole address of an MCP path.
+    /// The full address of an MCP path.
     pub url: String,
     pub key: GatewayKey,
 }
 
-/// How the host proves who it is.
+/// How the host authenticates to the gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub enum GatewayKey {
-    /// Not in the file: the host signs in, or has a certificate.
+    /// Nothing in the file: the host signs in, or has a certificate.
     None,
     /// A variable that the host reads.
     Variable(String),
-    /// A variable where the host can name one, and else the key itself.
+    /// A variable if the host can refer to one, otherwise the key itself.
     Literal { variable: Option<String>, key: String },
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for GatewayKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -42,7 +43,7 @@ impl fmt::Debug for GatewayKey {
     }
 }
 
-/// Why a host is not pointed at a gateway.
+/// Why a host cannot be pointed at a gateway.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
     #[error("its host reads no HTTP servers from this file: add the gateway in the host itself")]
@@ -57,7 +58,7 @@ pub enum GatewayError {
     Text(#[from] TextError),
 }
 
-/// What the header of an entry says, or the variable that stands for it.
+/// The value of an entry's header, or the variable that provides it.
 enum Credential {
     None,
     Header(String),
@@ -111,7 +112,7 @@ impl Credential {
     }
 }
 
-/// Adds the entry of a gateway. Where it is there already, nothing changes.
+/// Adds the entry of a gateway. If it already exists, nothing changes.
 pub fn add_gateway(
     text: &str,
     manner: &Manner<'_>,
@@ -152,7 +153,7 @@ pub fn add_gateway(
     })
 }
 
-/// Takes the entry of a gateway away, if `wire` put it there.
+/// Removes the entry of a gateway if `wire` added it.
 pub(super) fn remove_gateway(
     text: &str,
     manner: &Manner<'_>,
@@ -196,7 +197,7 @@ pub(super) fn remove_gateway(
     if is_sound { Ok(Some((format!("{mark}{after}"), server))) } else { Err(TextError::Unsafe) }
 }
 
-/// The entries of a text that lead to a gateway.
+/// The gateway entries in a text.
 fn gateways(text: &str, manner: &Manner<'_>) -> Result<Vec<Server>, TextError> {
     let (_, body) = split_mark(text);
     let root = parse(manner.syntax, body)?;
@@ -210,7 +211,7 @@ fn unchanged(text: &str) -> Rewritten {
     Rewritten { text, changed: Vec::new(), wirings: Vec::new(), parts: Vec::new() }
 }
 
-/// The members of the entry, each as a name and a value in this syntax.
+/// The members of the entry, each with its name and its value in this syntax.
 fn members(
     entry: &GatewayEntry,
     form: &HttpForm,
@@ -252,16 +253,16 @@ fn members(
     Ok(members)
 }
 
-/// Where the servers of a text are, or belong.
+/// The part of a text that contains the servers, or will contain them.
 struct Container {
     path: &'static [&'static str],
     is_list: bool,
-    /// The entry gets a heading of its own, as tables of TOML have.
+    /// The entry gets its own heading, like tables in TOML.
     has_headings: bool,
 }
 
 impl Container {
-    /// The first one that is there, else the one that the host writes.
+    /// The first one that exists, otherwise the one that the host writes.
     fn of(root: Option<&Node>, manner: &Manner<'_>) -> Container {
         let of_layout = |layout: &Layout| match layout {
             Layout::Named(path) => Some(Container { path, is_list: false, has_headings: false }),
@@ -287,7 +288,7 @@ impl Container {
         Container { path, is_list, has_headings }
     }
 
-    /// The entry itself, as an item or as a member.
+    /// The text of the entry, as an item or as a member.
     fn text(&self, syntax: Syntax, members: &[(String, String)]) -> String {
         let written = |(name, value): &(String, String)| render::member(syntax, name, value);
         if self.has_headings {
@@ -304,7 +305,7 @@ impl Container {
         render::member(syntax, GATEWAY_NAME, &render::map(&all))
     }
 
-    /// The text with the entry in it, and what was put in.
+    /// Inserts the entry. Returns the new text and the inserted part.
     fn insert(
         &self,
         body: &str,
@@ -322,11 +323,11 @@ impl Container {
             };
             return Ok((format!("{body}{gap}{entry}"), entry));
         }
-        // A file of comments alone reads as a value that is nothing.
+        // A file with only comments is parsed as an empty value.
         let root = root.filter(
             |root| !matches!(&root.value, Value::Other(word) if word.is_empty() || word == "~"),
         );
-        // The deepest part of the way that is there.
+        // The deepest existing part of the path.
         let mut depth = root.map_or(0, |_| self.path.len());
         let mut holder = None;
         while let Some(root) = root {
@@ -349,7 +350,7 @@ impl Container {
             added = render::member(manner.syntax, name, &added);
         }
         let Some(holder) = holder else {
-            // An empty file, but for space and comments.
+            // The file is empty except for white space and comments.
             let whole = match manner.syntax {
                 Syntax::Json => format!("{{ {added} }}\n"),
                 Syntax::Yaml | Syntax::Toml => format!("{added}\n"),
@@ -384,7 +385,7 @@ fn steps(path: &[&str]) -> Vec<Step> {
     path.iter().map(|name| Step::Name((*name).to_owned())).collect()
 }
 
-/// Where the entry is in the text that was made.
+/// The place of the entry in the new text.
 fn added_place(
     after: Option<&Node>,
     manner: &Manner<'_>,
@@ -396,7 +397,7 @@ fn added_place(
     (url == meant.url).then(|| entry.place.clone())
 }
 
-/// Whether two documents say the same, but for what was added on this way.
+/// Whether two documents have the same meaning, except for what was added along this path.
 fn same_but_added(before: Option<&Node>, after: Option<&Node>, way: &[Step]) -> bool {
     let Some(after) = after else { return false };
     let is_nothing = |node: &Node| match &node.value {
@@ -444,7 +445,7 @@ fn same_but_added(before: Option<&Node>, after: Option<&Node>, way: &[Step]) -> 
     }
 }
 
-/// A text of TOML without the table of the entry.
+/// A TOML text without the entry's table.
 fn without_table(body: &str, manner: &Manner<'_>) -> Option<String> {
     let path = Container::of(None, manner).path;
     let heading = format!("[{}.{GATEWAY_NAME}]", path.join("."));
@@ -453,7 +454,7 @@ fn without_table(body: &str, manner: &Manner<'_>) -> Option<String> {
     let rest = lines.get(begin + 1..)?.iter();
     let length = rest.take_while(|line| !line.trim_start().starts_with('[')).count();
     lines.drain(begin..begin + 1 + length);
-    // The line that kept it apart from what is before it.
+    // The line that separated it from the preceding text.
     let is_empty = |line: &&str| line.trim().is_empty();
     if begin == lines.len() && lines.last().is_some_and(is_empty) {
         lines.pop();

@@ -1,4 +1,5 @@
-//! Which gates of a file `wire` put in: those are taken away again, and the ones that a person wrote stay.
+//! Determines which gates in a file `wire` added. Those are removed again, and the ones that a
+//! person wrote stay.
 
 use super::Wiring;
 use crate::entry::{Entry, Launch, launch};
@@ -7,11 +8,11 @@ use crate::identity::is_given;
 use crate::table::Shape;
 use std::collections::BTreeSet;
 
-/// What is known of the gates of one text.
+/// What is known about the gates in one text.
 pub(super) struct Ownership<'k> {
-    /// What was kept when the file was wired; none where nothing is known of it.
+    /// The wirings stored when the file was wired; `None` if there is no record of it.
     wirings: Option<&'k [Wiring]>,
-    /// The ids that are written down in the text.
+    /// The ids that are written in the text.
     ids: BTreeSet<String>,
 }
 
@@ -28,8 +29,8 @@ impl<'k> Ownership<'k> {
         Ownership { wirings, ids: found.iter().filter_map(id).collect() }
     }
 
-    /// What was kept of an entry. The id is ours alone; the place says the same where a person took the id out, unless the
-    /// entry that was there has gone elsewhere.
+    /// The stored wiring of an entry. The id is unique to us. If a person removed it, the place
+    /// identifies the entry, unless the original entry has moved elsewhere.
     pub(super) fn wiring(&self, entry: &Entry<'_>, guarded: &Guarded) -> Option<&'k Wiring> {
         let wirings = self.wirings.unwrap_or_default();
         let by_id = wirings.iter().find(|wiring| guarded.server.as_ref() == Some(&wiring.id));
@@ -40,8 +41,8 @@ impl<'k> Ownership<'k> {
         })
     }
 
-    /// Whether `wire` put a gate there. Where nothing is known of the file, the id says it: those that `wire` gives begin with
-    /// a host.
+    /// Whether `wire` added a gate. Without a record of the file, the id decides: those that `wire`
+    /// assigns start with a host.
     pub(super) fn is_ours(&self, entry: &Entry<'_>, guarded: &Guarded) -> bool {
         match self.wirings {
             Some(_) => self.wiring(entry, guarded).is_some(),

@@ -11,7 +11,7 @@ fn guarded(name: &str, id: &str) -> String {
     format!(r#""{name}": {{"command": "holdpoint", "args": ["run", "--server={id}", "--", "x"]}}"#)
 }
 
-/// The id that the server `files` gets beside these entries.
+/// The id assigned to the server `files` next to these entries.
 fn id_beside(entries: &[String], taken: Option<&BTreeSet<String>>) -> String {
     let files = r#""files": {"command": "npx"}"#.to_owned();
     let all: Vec<String> = entries.iter().cloned().chain([files]).collect();

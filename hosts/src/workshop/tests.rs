@@ -135,7 +135,7 @@ fn a_file_is_a_users_own_only_where_hosts_keep_such_files() {
             crate::wired_entry(&journal, &id, surroundings).unwrap().scope
         };
         assert_eq!(scope(&surroundings), crate::Scope::Project, "{file}");
-        // The user may have moved the files of a host there.
+        // The user may have moved the host's files there.
         let mut moved = surroundings.clone();
         let folder = repository.to_string_lossy().into_owned();
         moved.variables.insert(variable.to_owned(), folder);
@@ -143,7 +143,7 @@ fn a_file_is_a_users_own_only_where_hosts_keep_such_files() {
             moved.home.clone_from(&repository);
         }
         assert_eq!(scope(&moved), crate::Scope::User, "{file}");
-        // An entry that says so itself does not count.
+        // If the entry itself sets the variable, it does not count.
         let member = format!(r#""env": {{ "{variable}": "x" }}, "args""#);
         bench.write(&bench.text().replacen(r#""args""#, &member, 1));
         assert_eq!(scope(&moved), crate::Scope::Project, "{file}");
@@ -190,7 +190,7 @@ fn what_somebody_else_wrote_in_between_stays() {
     assert_eq!(bench.text(), expected);
 }
 
-/// Hosts write their whole file anew, in a form of their own.
+/// Hosts rewrite their whole file in their own format.
 #[test]
 fn a_file_that_its_host_wrote_anew_is_taken_back_in_its_meaning() {
     let text = TEXT.replace("    // kept\n", "");
@@ -222,7 +222,7 @@ fn a_server_that_was_added_later_is_wired_and_the_way_back_keeps_it() {
     assert_eq!(bench.text(), with_more(TEXT));
 }
 
-/// Two entries that a person guarded, beside one that is not.
+/// Two entries that a person guarded, next to one that is not guarded.
 const BY_HAND: &str = r#"{ "mcpServers": {
   "time": { "command": "holdpoint", "args": [ "run", "--", "uvx", "time" ] },
   "named": { "command": "holdpoint", "args": ["run", "--server=named", "--", "uvx", "named"] },
@@ -237,14 +237,15 @@ fn a_gate_that_a_person_wrote_stays() {
     let done = bench.unwire();
     assert!(done.is_original && done.changed.len() == 1);
     assert_eq!(bench.text(), BY_HAND);
-    // Nor is it taken away where `wire` never was, and where nothing is left of it.
+    // Nor is a gate removed from a file that `wire` never changed, or in which nothing of it is
+    // left.
     assert!(bench.unwire().changed.is_empty());
-    // Also where somebody else wrote in between.
+    // Even if another program wrote in between.
     bench.wire();
     bench.write(&bench.text().replace("\"files\"", "\"files\" "));
     assert_eq!(bench.unwire().changed.len(), 1);
     assert_eq!(bench.text(), BY_HAND.replace("\"files\"", "\"files\" "));
-    // And where the journal is gone.
+    // And if the journal is gone.
     bench.write(BY_HAND);
     bench.wire();
     fs::remove_dir_all(bench.folder.path().join("home")).unwrap();
@@ -279,7 +280,7 @@ fn a_gate_that_a_person_wrote_and_wire_pointed_to_ours_is_what_it_was_again() {
     assert_eq!(bench.text(), BY_HAND);
 }
 
-/// What another home wired is no more ours than what a person wrote.
+/// A gate that was wired from another home belongs to us no more than one that a person wrote.
 #[test]
 fn a_gate_that_was_there_before_stays_whatever_its_id_is() {
     let text = BY_HAND.replace("--server=named", "--server=cursor.named");
@@ -298,7 +299,7 @@ fn an_entry_whose_id_a_person_took_out_is_still_ours() {
     assert_eq!(bench.text(), TEXT);
 }
 
-/// In a list a place is a number: what stands there now may be another's.
+/// In a list, a place is an index, where another entry may be now.
 #[test]
 fn a_gate_that_stands_where_ours_stood_is_not_ours() {
     let entry =
@@ -317,7 +318,8 @@ fn a_gate_that_stands_where_ours_stood_is_not_ours() {
     assert_eq!(bench.text(), list(&[hand, &entry("files")]));
 }
 
-/// A host may take the address: a gate before the command alone would be told as one, and stand beside the way.
+/// The host may use the address. A gate in front of the command alone would be reported as guarding
+/// but be bypassed.
 #[test]
 fn an_entry_with_a_command_and_an_address_is_left_and_never_told_as_guarded() {
     let entry = |address: &str| {
@@ -339,11 +341,11 @@ fn an_entry_with_a_command_and_an_address_is_left_and_never_told_as_guarded() {
                 server.name
             );
         }
-        // What is there of a gate can be taken out all the same.
+        // The remains of a gate can still be removed.
         assert_eq!(bench.unwire().changed.len(), 1);
         assert!(!bench.text().contains("holdpoint") && bench.text().contains("a.example"));
     }
-    // An address that says nothing is none.
+    // An address without a value does not count.
     for address in [r#", "url": """#, r#", "url": null"#, ""] {
         let bench = Bench::new(&entry(address));
         assert_eq!(bench.wire().changed.len(), 1, "{address}");
@@ -395,7 +397,7 @@ fn nothing_that_a_file_says_is_in_the_journal() {
         let kept = fs::read(name.unwrap().path()).unwrap();
         assert!(!String::from_utf8_lossy(&kept).contains("Sk31tZ"));
     }
-    // Also where somebody else wrote in between.
+    // Even if another program wrote in between.
     bench.write(&bench.text().replace("// kept", "// changed"));
     bench.unwire();
     assert_eq!(bench.text(), text.replace("// kept", "// changed"));
@@ -405,7 +407,8 @@ fn nothing_that_a_file_says_is_in_the_journal() {
     assert_eq!(bench.text(), text);
 }
 
-/// A command line in the place of a program, comments in maps that are else empty, addresses in another spelling.
+/// A command line instead of a program, comments in otherwise empty maps, addresses in another
+/// spelling.
 const SECRETS: &str = r#"{
   "mcpServers": {
     "line": { "command": "npx -y srv --token=Sk31tZ", "args": [] },
@@ -468,7 +471,8 @@ fn a_comment_before_an_address_stays_where_it_is_and_keeps_nothing_from_being_wi
     }
     assert!(bench.unwire().is_original);
     assert_eq!(bench.text(), json);
-    // Also where the host wrote its file in between, and the original is made from the entries.
+    // Also if the host wrote its file in between, so that the original is restored from the
+    // entries.
     bench.wire();
     bench.write(&format!("{}\n", bench.text()));
     bench.unwire();
@@ -518,7 +522,8 @@ fn an_entry_with_a_file_of_variables_is_wired_with_its_home_and_tells_the_file()
     assert_eq!(bench.text(), text);
 }
 
-/// Makes the record of a wired file what the version before kept, without its copy of the file.
+/// Converts the record of a wired file to the previous version's format, without its copy of the
+/// file.
 fn make_old(bench: &Bench, spelled: &[(&str, serde_json::Value)]) -> PathBuf {
     let folder = bench.folder.path().join("home/wiring");
     let names = fs::read_dir(&folder).unwrap().map(|name| name.unwrap().path());
@@ -588,7 +593,7 @@ fn one_entry_that_cannot_be_taken_back_as_it_was_spelled_does_not_stop_the_file(
     assert_eq!(bench.text(), format!("{TEXT}\n"));
 }
 
-/// The name of its member is spelled with numbers, which may be a secret as far as anybody can tell.
+/// The name of its member contains digits, so it cannot be ruled out that it is a secret.
 #[test]
 fn an_entry_that_cannot_be_restored_without_keeping_a_secret_is_left_and_the_others_are_wired() {
     let odd = r#"{"\u0075rl": "http://127.0.0.1:8080/mcp"}"#;
@@ -628,7 +633,7 @@ fn an_entry_whose_program_is_gone_is_pointed_to_ours() {
     bench.write(&wired.replace(&here, &gone));
     assert_eq!(bench.wire().changed.len(), 3);
     assert_eq!(bench.text(), wired);
-    // Another one that is there is left: two of them may be used side by side.
+    // Another program that exists is left alone: the two may be used next to each other.
     let other = bench.folder.path().join("other/holdpoint");
     fs::create_dir_all(other.parent().unwrap()).unwrap();
     fs::write(&other, "").unwrap();
@@ -654,7 +659,7 @@ fn a_name_without_a_folder_is_pointed_to_ours_where_no_folder_has_it() {
     fs::create_dir(&empty).unwrap();
     assert_eq!(wire_searching(Some(&empty)), 3);
     assert_eq!(bench.text(), wired);
-    // Where it is found, and where nobody can tell, it is left to whoever wrote it.
+    // If the program is found, or cannot be searched for, the entry is left unchanged.
     assert_eq!(wire_searching(Some(bench.folder.path())), 0);
     assert_eq!(wire_searching(None), 0);
     bench.write(&wired.replace(&here, "./tools/holdpoint"));
@@ -730,7 +735,7 @@ fn servers_up_to_the_limit_are_wired_and_one_more_is_refused() {
 fn the_very_bytes_come_back_also_where_the_text_cannot_be_taken_apart() {
     let bench = Bench::new(TEXT);
     bench.wire();
-    // What is wired cannot be taken back as text any more; the journal says that we wrote it.
+    // A wired entry that can no longer be undone as text; the journal shows that we wrote it.
     let broken = bench.text().replace("\"Authorization=env:", "\"Other=env:");
     let journal = Journal::new(&bench.folder.path().join("home/wiring"));
     let real = fs::canonicalize(&bench.config.path).unwrap();
@@ -757,7 +762,7 @@ fn a_record_that_cannot_be_read_stops_nothing() {
     assert!(bench.states().iter().all(|(_, is_wired)| !*is_wired));
 }
 
-/// Hosts' files have secrets in them, so nothing is kept for longer than it is needed.
+/// Hosts' files contain secrets, so nothing is kept longer than necessary.
 #[test]
 fn what_is_not_needed_any_more_is_forgotten() {
     let kept = |bench: &Bench| {
