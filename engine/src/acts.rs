@@ -1,8 +1,10 @@
-//! What people do with a server: approve, pin, quarantine, release, roll back, and declare an incident.
+//! What people do with a server: approve, pin, quarantine, release, roll back, and declare an
+//! incident.
 //!
-//! This is the one implementation of each act. It neither prints nor prompts: the command line and every other surface
-//! read a server, show it, ask, and call the act with who decided and when. An act rests on what was read: when the
-//! record was written in between, nothing is written.
+//! This is the only implementation of these acts. It neither prints nor prompts: the command line
+//! and the other surfaces read a server, show it, ask, and then perform the act with the decider's
+//! name and the time. An act depends on what was read: if the record was written in between,
+//! nothing is written.
 
 mod approve;
 mod error;

@@ -1,10 +1,10 @@
-//! Who vouches for the server, and may it be used here? The document is found, verified and kept for a while; the outcome
-//! is one value that calls are decided on.
+//! Determines who vouches for the server, and whether it may be used. The document is found,
+//! verified and cached; the outcome is one value that calls are decided on.
 //!
-//! INVARIANT: the trust root is read before the session begins and cannot be changed: nothing that a server, a client or a
-//! document says widens it. INVARIANT: a server that is not admitted gets no message of the client and nothing of the
-//! operator's, neither headers nor environment. Finding a document may take as long as the network does, so a thread of
-//! its own does it.
+//! INVARIANT: the trust root is read before the session starts and cannot be changed: nothing that
+//! a server, a client or a document says extends it. INVARIANT: a server that is not admitted
+//! receives no message from the client, and none of the operator's headers or environment. Finding
+//! a document may take as long as the network does, so it has its own thread.
 
 mod clean;
 mod local;
@@ -37,11 +37,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::attestation::Greeting;
 
-/// What is about to be used.
+/// The server to be admitted.
 pub enum Subject {
-    /// A remote server, by the host that it is reached at.
+    /// A remote server, by the host through which it is reached.
     Remote(Host),
-    /// A program that runs already, or that another part of the gate starts.
+    /// A program that is already running, or that another part of the gate starts.
     Local { program: Box<dyn FnMut() -> Program + Send>, bindings: Vec<Binding> },
     /// A program that the checker starts once it is admitted, and not before.
     Startable { server: Box<dyn Startable>, bindings: Vec<Binding> },
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Subject {
     }
 }
 
-/// What a server has to show.
+/// What a server must provide to be admitted.
 #[derive(Debug)]
 pub struct Terms {
     root: Arc<TrustRoot>,
@@ -68,7 +68,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Refuses a level that the scheme does not have: it could never be met.
+    /// Refuses a level that the scheme does not have, because it could never be satisfied.
     pub fn new(
         root: Arc<TrustRoot>,
         scheme: Cow<'static, Scheme>,
@@ -79,7 +79,7 @@ impl Terms {
         Ok(Terms { root, scheme, required, flavor, revocations: None })
     }
 
-    /// What is on this list does not count. It is read again for each check.
+    /// Applies a revocation list, which is read again for each check.
     pub fn with_revocations(self, list: PathBuf) -> Terms {
         Terms { revocations: Some(list), ..self }
     }
@@ -105,7 +105,7 @@ impl Terms {
     }
 }
 
-/// Checks a server, as often as it is asked to.
+/// Checks a server, as often as requested.
 #[derive(Debug)]
 pub struct Checker {
     terms: Terms,
@@ -118,17 +118,18 @@ impl Checker {
         Checker { terms, subject, source }
     }
 
-    /// Whether the server may be greeted before the check: a program under the open flavor is used in any case, and its
-    /// document can only be in its handshake.
+    /// Whether the handshake may precede the check: under the open flavor a program is used in any
+    /// case, and its document can only be in its handshake.
     pub fn greets_first(&self) -> bool {
         let is_in_handshake =
             matches!((&self.subject, &self.source), (Subject::Local { .. }, Source::InBand));
         is_in_handshake && self.terms.flavor == Flavor::Open
     }
 
-    /// Finds the document and verifies it. `handshake` is the server's answer to `initialize` or `server/discover`, if it
-    /// was greeted already; if not, and the document is in the handshake, the server is asked with `greeting`. A program
-    /// that is admitted is started. Waits for the network and for processes: do not call it with a lock held.
+    /// Finds the document and verifies it. `handshake` is the server's response to `initialize` or
+    /// `server/discover`, if there was one already. Otherwise, if the document is in the handshake,
+    /// `greeting` is sent to the server. An admitted program is started. This waits for the network
+    /// and for processes, so do not call it while holding a lock.
     pub fn check(&mut self, handshake: Option<&str>, greeting: Greeting) -> Checked {
         let began = Instant::now();
         let (outcome, found) = match &mut self.subject {
@@ -176,7 +177,7 @@ impl Checker {
     }
 }
 
-/// A list that cannot be read or does not count clears no server.
+/// An unreadable or invalid list clears no server.
 fn read_list(
     path: &std::path::Path,
     root: &TrustRoot,
@@ -186,7 +187,7 @@ fn read_list(
     RevocationList::verify(&bytes, root, now).map_err(|error: RevocationError| error.to_denial())
 }
 
-/// The outcome of a check, and when it was begun.
+/// The outcome of a check, and when the check began.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub admitted: Arc<Admitted>,
@@ -195,38 +196,40 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether a call that began then may be decided on it: it was checked for it, or is not older than it may be.
+    /// Whether a call that began then may be decided on this check: the check began later, or is
+    /// not too old.
     pub fn is_fresh(&self, begun: Instant, max_age: Duration) -> bool {
         self.began >= begun
             || (begun.saturating_duration_since(self.began) < max_age && !self.has_ended())
     }
 
-    /// Whether the check counts for a server that answered with this handshake. If not, the handshake carries another
-    /// document, or lacks the one that the check rests on, and nothing of it is shown before another check.
+    /// Whether the check also covers a server's handshake. If not, the handshake has a different
+    /// document, or lacks the one that the check is based on, and nothing of it is shown before
+    /// another check.
     pub(crate) fn covers(&self, handshake: &str) -> bool {
         self.evidence.covers(handshake)
     }
 
-    /// A document that was good when it was verified may have ended since.
+    /// A document that was valid when it was verified may have expired since.
     fn has_ended(&self) -> bool {
         let end = self.admitted.verified().and_then(VerifiedAttestation::valid_until);
         end.is_some_and(|end| end < now())
     }
 }
 
-/// What is known of the server's admission.
+/// What is known about the server's admission.
 #[derive(Debug, Clone, Default)]
 pub enum Admittance {
     /// No attestation is required.
     #[default]
     NotAsked,
-    /// It was not checked yet: nothing of the server is used.
+    /// Not checked yet, so nothing of the server is used.
     Unknown,
     Known(Arc<Admitted>),
 }
 
 impl Admittance {
-    /// Whether nothing of the server may be used, whatever it is.
+    /// Whether nothing of the server may be used.
     pub fn is_closed(&self) -> bool {
         match self {
             Admittance::NotAsked => false,
@@ -243,18 +246,18 @@ impl Admittance {
     }
 }
 
-/// What became of a server.
+/// The result of admission for a server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Admitted {
     outcome: Admission,
     flavor: Flavor,
 }
 
-/// What admission says of one call.
+/// The result of admission for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallRuling<'a> {
     pub verdict: AdmissionVerdict,
-    /// Why it is not `ok`.
+    /// Why the verdict is not `ok`.
     pub reason: Option<attest::Reason>,
     pub signer: Option<&'a KeyId>,
     pub clearance: Option<&'a Clearance>,
@@ -273,7 +276,7 @@ impl Admitted {
         }
     }
 
-    /// What the server's identity is anchored to, if a signer vouches for it.
+    /// The anchor of the server's identity, if a signer vouches for it.
     pub fn anchor(&self) -> Option<Anchor> {
         self.verified().map(|verified| anchor_of(verified.identity()))
     }
@@ -286,7 +289,7 @@ impl Admitted {
         }
     }
 
-    /// Why the server would be denied under the stricter flavor, or is.
+    /// Why the server is denied, or would be under the stricter flavor.
     pub fn failure(&self) -> Option<&Denial> {
         match &self.outcome {
             Admission::Denied(denial) | Admission::Warned(denial) => Some(denial),
@@ -294,7 +297,8 @@ impl Admitted {
         }
     }
 
-    /// What it means for one call. A tool may have a level of its own, and a contract that the publisher vouches for.
+    /// The result for one call. A tool may have its own level, and a contract that the publisher
+    /// vouches for.
     pub fn rule<'a>(&'a self, call: &Call<'_>, view: &View) -> CallRuling<'a> {
         let (signer, clearance, failed) = match &self.outcome {
             Admission::Allowed(verified) => {
@@ -334,7 +338,7 @@ fn check_tool(
     }
 }
 
-/// What a server's identity is anchored to: another key under the same name is another signer.
+/// The anchor of a server's identity. A different key under the same name is a different signer.
 pub(crate) fn anchor_of(identity: &AttestedIdentity) -> Anchor {
     let AttestedIdentity { id, signer, key } = identity;
     Anchor { attested_id: id.clone(), signer: format!("{signer} {key}") }

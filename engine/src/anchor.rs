@@ -1,20 +1,23 @@
-//! Which signer a server's identity is anchored to. A different attested id or signer is then a different identity.
+//! Anchors a server's identity to a signer. A different attested id or signer is then a different
+//! identity.
 
 use contract::surface::{Anchor, Entry, EntryId, EntryType, Surface};
 use gate::pins::PinBook;
 
-/// Anchors the identity of a surface to the signer that vouches for the server. Without one it stays anchored as it was
-/// pinned: whether that is enough is admission's question, not that of drift.
+/// Anchors the identity in a surface to the signer that vouches for the server. Without one it
+/// keeps the pinned anchor: whether that is sufficient is decided by admission, not by the drift
+/// check.
 pub(crate) fn anchor(surface: &mut Surface, vouched: Option<Anchor>, book: &PinBook) {
     let pinned = || pinned_identity(book).and_then(Anchor::of);
     if let Some(anchor) = vouched.or_else(pinned) {
-        // The identity is text that was read before, so it reads again.
+        // The identity was parsed from text before, so parsing it again succeeds.
         let _ = surface.anchor_to(&anchor);
     }
 }
 
-/// A pinned identity without an anchor, anchored to the signer that vouches for the server now. Gaining the first anchor
-/// is no change; everything else of the identity is judged as always.
+/// If the pinned identity has no anchor, the current identity anchored to the signer that vouches
+/// for the server now. Gaining a first anchor does not count as a change; the rest of the identity
+/// is judged as usual.
 pub(crate) fn newly_anchored(book: &PinBook, surface: &Surface) -> Option<Entry> {
     let anchor = surface.anchor()?;
     let pinned = pinned_identity(book)?;

@@ -1,7 +1,9 @@
-//! Sessions that trip an anomaly rule: what is counted, what is done, and that it is written down.
+//! Sessions that trip an anomaly rule: what is counted, what happens to them, and that it is
+//! recorded.
 //!
-//! INVARIANT: a quarantine counts in this process from the moment its rule was tripped, whether the store can be written or
-//! not. In the store it counts everywhere, until a person releases it.
+//! INVARIANT: in this process a quarantine takes effect as soon as its rule was tripped, even if
+//! the store cannot be written. Once in the store, it takes effect everywhere, until a person
+//! releases it.
 
 use crate::call::{Call, Method};
 use crate::decide::Ruling;
@@ -18,20 +20,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Quarantine, QuarantineId};
 
-/// For so long a quarantine that was written to the store counts here by itself: longer than nodes take to read it.
+/// How long a quarantine in the store is still enforced locally: longer than it takes nodes to read
+/// it.
 const HANDED_OVER: Duration = Duration::from_secs(2);
 
-/// How many blocked connections are counted of those that are told of at once.
+/// The most blocked connections counted from one report.
 const MAX_BLOCKED_AT_ONCE: u64 = 10_000;
 
-/// Writes a quarantine to the store, off the way of calls, and calls [`Anomalies::stored`] once that is done.
+/// Writes a quarantine to the store, off the call path, and then calls [`Anomalies::stored`].
 pub type HandOver = dyn Fn(Arc<Anomalies>, Quarantine) + Send + Sync;
 
-/// What all servers of a process share.
+/// State shared by all servers of a process.
 pub struct Anomalies {
     watch: AnomalyWatch,
     begun: Instant,
-    /// Quarantines that the store may not have yet, and since when it has them.
+    /// Quarantines that may not be in the store yet, and since when they are.
     local: Mutex<HashMap<QuarantineId, Option<Instant>>>,
     /// How often each rule was tripped.
     tripped: Vec<(AnomalyAction, AnomalySignal, AtomicU64)>,
@@ -65,7 +68,7 @@ impl Anomalies {
         })
     }
 
-    /// Takes one call of a session.
+    /// Records one call of a session.
     pub(crate) fn pace(&self, call: &Call<'_>, principal: &Principal, now: Instant) -> Paced {
         let is_idle = self.watch.throttled() == 0 && self.local().is_empty();
         if is_idle {
@@ -94,7 +97,7 @@ impl Anomalies {
         }
     }
 
-    /// Notes what was decided on a request. Returns the rule that its session trips by it.
+    /// Records the decision on a request. Returns the rule that the session trips with it.
     pub(crate) fn note(
         self: &Arc<Self>,
         call: &Call<'_>,
@@ -119,8 +122,8 @@ impl Anomalies {
         Some(tripped)
     }
 
-    /// Notes that so many outgoing connections of a session's server were blocked. Returns the rule that the session trips by
-    /// it.
+    /// Records that outgoing connections of a session's server were blocked. Returns the rule that
+    /// the session trips with them.
     pub(crate) fn note_egress_blocked(
         self: &Arc<Self>,
         principal: &Principal,
@@ -132,7 +135,7 @@ impl Anomalies {
         let who = WatchedSession { principal: &name, session: session.or(principal.session) };
         let signal = AnomalySignal::EgressBlock;
         let mut tripped = None;
-        // A flood is told of by its number. More than these say no more.
+        // A flood is reported as a number. Beyond this, counting more makes no difference.
         for _ in 0..count.min(MAX_BLOCKED_AT_ONCE) {
             let Some(now) = self.watch.note(who, signal, self.begun.elapsed()) else { continue };
             self.act(who, now, at);
@@ -162,7 +165,7 @@ impl Anomalies {
         }
     }
 
-    /// A quarantine is in the store from now on.
+    /// Records that a quarantine is in the store.
     pub fn stored(&self, id: &QuarantineId) {
         if let Some(stored) = self.local().get_mut(id) {
             *stored = Some(Instant::now());
@@ -176,7 +179,7 @@ impl Anomalies {
         })
     }
 
-    /// How many sessions are throttled here.
+    /// How many sessions are throttled in this process.
     pub fn throttled(&self) -> usize {
         self.watch.throttled()
     }
@@ -186,7 +189,7 @@ impl Anomalies {
     }
 }
 
-/// The quarantine that a call's session would be in.
+/// The id of a quarantine of a call's session.
 pub(crate) fn quarantine_id(call: &Call<'_>, principal: &Principal) -> QuarantineId {
     let session = session_of(call, principal).map(session_name);
     QuarantineId::of(&principal.whole_name(), session.as_deref())
@@ -201,7 +204,8 @@ fn session_name(number: u64) -> String {
     format!("{number:016x}")
 }
 
-/// What a decision says about its session. What incident mode, a rate or a fault refuses says nothing about it.
+/// The signal that a decision is for its session. Refusals because of incident mode, a rate or a
+/// fault are not signals.
 fn signal_of(ruling: &Ruling) -> Option<AnomalySignal> {
     let reason = match ruling {
         Ruling::Allow => return None,

@@ -1,7 +1,8 @@
-//! A session whose client and server are both in one application: the application hands over the messages of both, one a
-//! line, and carries on what comes back (`holdpoint pins --stdio`, `docs/pins-protocol.md`).
+//! A session whose client and server are both in one application: the application passes the
+//! messages of both sides, one per line, and receives the results (`holdpoint pins --stdio`,
+//! `docs/pins-protocol.md`).
 //!
-//! It judges nothing: the session does, as it does for every other surface.
+//! It judges nothing: the session does that, as for every other surface.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use store::receipts::Settled;
 use wire::application::{ApproveRequest, BadLine, Nothing, Open, ReviewRequest, Said};
 use wire::lines::{Line, LineReader};
 
-/// What a line may have in addition to its message; also the limit of the first line.
+/// What a line may contain in addition to its message; also the limit for the first line.
 const AROUND_BYTES: usize = 64 * 1024;
 const CLIENT: &[u8] = br#"{"client":"#;
 const SERVER: &[u8] = br#"{"server":"#;
@@ -26,14 +27,14 @@ const CLOSE: &[u8] = b"}";
 
 /// What a person may do through the application.
 pub trait Acts: Send {
-    /// What waits for a decision, as the line that answers the request.
+    /// Returns the line that answers a request for what is waiting.
     fn review(&mut self, request: &ReviewRequest) -> String;
 
-    /// Approves what waits, where the home allows that without a person at a terminal.
+    /// Approves a waiting change, if the home allows that without a person at a terminal.
     fn approve(&mut self, request: &ApproveRequest) -> String;
 }
 
-/// The application's lines, from the first on.
+/// The application's lines, including the first one.
 pub struct ApplicationInput {
     lines: LineReader<Box<dyn Read + Send>>,
 }
@@ -66,13 +67,13 @@ impl ApplicationInput {
     }
 }
 
-/// What goes back to the application. Every line is written whole.
+/// The output to the application. Every line is written atomically.
 #[derive(Clone)]
 pub struct ApplicationOutput(Arc<Mutex<Output>>);
 
 struct Output {
     lines: LineOutlet<Box<dyn Write + Send>>,
-    /// The client's requests that were sent to the server and are unanswered, by the keys of their ids.
+    /// The client's pending requests that were sent to the server, by the keys of their ids.
     sent: HashSet<Vec<u8>>,
     has_failed: bool,
 }
@@ -93,22 +94,22 @@ impl ApplicationOutput {
         })))
     }
 
-    /// The two ways out of a session, and what tells that the session is over.
+    /// The session's two outlets, and a channel that signals the end of the session.
     pub fn ends(&self) -> (ClientEnd, ServerEnd, Receiver<()>) {
         let (ended, end) = channel();
         let server = ServerEnd { output: self.clone(), gathered: Vec::new(), ended: Some(ended) };
         (ClientEnd(self.clone()), server, end)
     }
 
-    /// Writes a line of our own.
+    /// Writes one of our own lines.
     pub fn say(&self, line: &str) -> io::Result<()> {
         self.lock().lines.write_line(&[line.as_bytes()])
     }
 
-    /// Says that nothing more will be decided, and why.
+    /// Reports that no further decisions will be made, and why.
     pub fn fail(&self, reason: &str, message: &str) {
         self.lock().has_failed = true;
-        // An application that is gone needs no word.
+        // Ignore a failure: the application may already be gone.
         let failed = json!({"failed": {"reason": reason, "message": message}});
         let _ = self.say(&failed.to_string());
     }
@@ -128,7 +129,7 @@ impl Output {
     }
 }
 
-/// What ids are compared by: a string may be spelled in several ways.
+/// The key by which ids are compared, since a string can be spelled in several ways.
 fn key_of(id: &[u8]) -> Cow<'_, [u8]> {
     if !id.contains(&b'\\') {
         return Cow::Borrowed(id);
@@ -139,13 +140,13 @@ fn key_of(id: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The way to the application's client.
+/// The outlet to the application's client.
 #[derive(Debug)]
 pub struct ClientEnd(ApplicationOutput);
 
 impl ClientOutlet for ClientEnd {
-    /// An answer to a request that was not sent is the gate's own, and said to be: a server can make an error that looks
-    /// like a hold.
+    /// A response to a request that was never sent comes from the gate, and is labelled as such: a
+    /// server can create an error that looks like a hold.
     fn write(&mut self, message: &ToClient<'_>) -> io::Result<()> {
         let mut output = self.0.lock();
         let is_own = message.answers.is_some_and(|id| !output.sent.remove(&*key_of(id)));
@@ -163,11 +164,11 @@ impl ClientOutlet for ClientEnd {
     }
 }
 
-/// The way to the application's server.
+/// The outlet to the application's server.
 #[derive(Debug)]
 pub struct ServerEnd {
     output: ApplicationOutput,
-    /// Requests and other messages that wait to be sent together: the keys of their ids, and the messages.
+    /// Messages waiting to be sent together, each with the key of its id if it is a request.
     gathered: Vec<(Option<Vec<u8>>, Vec<u8>)>,
     ended: Option<Sender<()>>,
 }
@@ -221,7 +222,7 @@ impl ServerOutlet for ServerEnd {
     }
 }
 
-/// What stands on both sides of a session.
+/// Both ends of a session in an application.
 pub struct Application {
     pub input: ApplicationInput,
     pub output: ApplicationOutput,
@@ -234,14 +235,14 @@ impl std::fmt::Debug for Application {
     }
 }
 
-/// Whether the session goes on after a line.
+/// Whether the session continues after a line.
 enum Next {
     Line,
     End,
 }
 
 impl Application {
-    /// Hands every line to the session, until the input ends or a line is not understood.
+    /// Passes every line to the session, until the input ends or a line is invalid.
     pub(crate) fn read(self, session: &Session) {
         let Application { input, output, mut acts } = self;
         let frame_bytes = session.server().settings.frame_bytes;
@@ -287,7 +288,8 @@ fn take(
     Ok(Next::Line)
 }
 
-/// A message over the limit is refused like one that came by itself, where the line tells whose it is.
+/// Refuses a message over the limit like one that arrived directly, if the line shows which side it
+/// belongs to.
 fn take_too_long(
     session: &Session,
     beginning: &[u8],

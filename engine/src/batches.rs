@@ -1,18 +1,19 @@
-//! Answers to the requests of a batch, which go back as one batch: a client that sent a batch waits for one.
+//! Collects the responses to a batch's requests into one batch, because a client that sent a batch
+//! expects a single response.
 //!
-//! Each request of it goes its own way through the gate and may be refused, wait, or take its time. Here its answer waits
-//! for those of the others.
+//! Each request passes through the gate separately and may be refused, wait, or take a while. Its
+//! response is kept here until the others have arrived.
 
 use std::collections::HashMap;
 use wire::envelope::{Batch, Envelope, Kind, OwnedId, Scanned, scan};
 
-/// The most bytes of answers that wait for others. Past it, what is there goes back without the rest.
+/// The most bytes of kept responses. Beyond that, an incomplete batch is returned without the rest.
 pub const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// The batches whose requests are not all answered yet.
+/// The batches with pending requests.
 #[derive(Debug, Default)]
 pub struct OpenBatches {
-    /// Which batch a request came in.
+    /// The batch that each request belongs to.
     places: HashMap<OwnedId, u64>,
     batches: HashMap<u64, Open>,
     count: u64,
@@ -21,20 +22,20 @@ pub struct OpenBatches {
 
 #[derive(Debug, Default)]
 struct Open {
-    /// How many of its requests have no answer yet.
+    /// How many of its requests have no response yet.
     unanswered: usize,
-    /// The answers, with a comma between them.
+    /// The responses, separated by commas.
     answers: Vec<u8>,
 }
 
-/// What becomes of a message to the client.
+/// How to handle a message to the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It goes as it is.
+    /// It is passed on unchanged.
     Alone,
-    /// It waits for others.
+    /// It is kept until other responses arrive.
     Kept,
-    /// All are there: this goes instead.
+    /// All responses have arrived: this batch is sent instead.
     Whole(Vec<u8>),
 }
 
@@ -43,7 +44,7 @@ impl OpenBatches {
         self.places.is_empty()
     }
 
-    /// Expects one answer for each request of a batch that will be answered.
+    /// Registers the requests of a batch that will be answered.
     pub fn open(&mut self, batch: &Batch<'_>) {
         let id_of = |message: &Result<Envelope<'_>, wire::envelope::ScanError>| match message {
             Ok(Envelope { kind: Kind::Request { id, .. }, .. }) => Some(id.to_owned()),
@@ -53,7 +54,7 @@ impl OpenBatches {
         self.count += 1;
         let mut unanswered = 0;
         for id in batch.elements.iter().filter_map(|element| id_of(&element.message)) {
-            // One that is expected in an earlier batch stays there.
+            // An id that is pending in an earlier batch stays there.
             if !self.places.contains_key(id.key()) {
                 self.places.insert(id, self.count);
                 unanswered += 1;
@@ -64,7 +65,7 @@ impl OpenBatches {
         }
     }
 
-    /// Takes a message that is on its way to the client, where it is an answer that others are waited for with.
+    /// Takes a message to the client, and keeps it if it is part of an incomplete batch.
     pub fn take(&mut self, message: &[u8]) -> Passage {
         let Ok(Scanned::Message(Envelope { kind: Kind::Response { id: Some(id), .. }, .. })) =
             scan(message)
@@ -85,7 +86,8 @@ impl OpenBatches {
         given.or(self.end(number)).map_or(Passage::Kept, Passage::Whole)
     }
 
-    /// An answer that may never come is not waited for. Returns the batch that is complete without it.
+    /// Stops waiting for a response that may never come. Returns the batch if it is complete
+    /// without it.
     pub fn release(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let number = self.places.remove(key)?;
         let open = self.batches.get_mut(&number)?;
@@ -93,7 +95,7 @@ impl OpenBatches {
         self.end(number)
     }
 
-    /// The whole of a batch, where all of it is there.
+    /// The complete batch, if all of its responses have arrived.
     fn end(&mut self, number: u64) -> Option<Vec<u8>> {
         self.batches.get(&number).filter(|open| open.unanswered == 0)?;
         let whole = self.give(number);
@@ -101,7 +103,7 @@ impl OpenBatches {
         whole
     }
 
-    /// The answers of a batch that are there. An empty batch is none.
+    /// The responses of a batch that have arrived. Returns `None` if there are none.
     fn give(&mut self, number: u64) -> Option<Vec<u8>> {
         let answers = std::mem::take(&mut self.batches.get_mut(&number)?.answers);
         self.kept_bytes = self.kept_bytes.saturating_sub(answers.len());
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(batches.kept_bytes, 0);
         assert_eq!(batches.take(answer("3").as_bytes()), whole(&["3"]));
         assert!(batches.is_empty() && batches.batches.is_empty());
-        // The same where it is the last answer that is too much.
+        // The same if the limit is exceeded by the last response.
         open(&mut batches, &requests(&["4", "5"]));
         assert_eq!(batches.take(long("4", MAX_KEPT_BYTES).as_bytes()), Passage::Kept);
         assert!(matches!(batches.take(answer("5").as_bytes()), Passage::Whole(_)));

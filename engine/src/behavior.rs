@@ -1,7 +1,7 @@
-//! Tier 3 of the ladder, as far as it acts: a server is started or reached beside the session, a battery is sent to it, and
-//! what came of it is remembered for this process.
+//! The active part of tier 3 of the ladder: starts or reaches a server separately from the session,
+//! sends it a battery, and remembers the result for this process.
 //!
-//! Nothing here runs on a thread that carries a call. Every fault of a probe is an answer, UNAVAILABLE.
+//! Nothing here runs on a thread that handles calls. Every fault of a probe results in UNAVAILABLE.
 
 mod memory;
 mod sandboxed;
@@ -23,24 +23,26 @@ use wire::{
     try_calls,
 };
 
-/// How long one call of a battery may take.
+/// The timeout for one call of a battery.
 pub const CALL_PATIENCE: Duration = Duration::from_secs(5);
-/// How long all of its calls may take.
+/// The timeout for all of its calls.
 pub const BATTERY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long it is watched after the last call: what a tool started may act a little later.
+/// How long to keep watching after the last call, because something that a tool started may act a
+/// little later.
 pub const SETTLING: Duration = Duration::from_millis(250);
-/// How long a server may take to start for a battery, and to list what it has.
+/// How long a server may take to start for a battery and list its tools.
 pub const START_PATIENCE: Duration = Duration::from_secs(20);
-/// The largest answer to a call of a battery.
+/// The largest response to a call of a battery.
 pub const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Starts programs where they reach nothing.
+/// Starts programs without network access.
 pub trait Isolation: Send + Sync {
-    /// The command that starts a program confined, and what watches it. An error says why it cannot be confined.
+    /// The command that starts a program confined, with its watch. An error says why the program
+    /// cannot be confined.
     fn confine(&self, launch: &StdioLaunch) -> Result<Confined, String>;
 }
 
-/// A confined program that was not started yet.
+/// A confined program that has not been started yet.
 pub struct Confined {
     pub command: Command,
     pub watch: Box<dyn Watch>,
@@ -52,28 +54,29 @@ impl std::fmt::Debug for Confined {
     }
 }
 
-/// Sees what a confined program does. Dropped, it ends the program and all that it started.
+/// Observes a confined program. Dropping it ends the program and everything that it started.
 pub trait Watch: Send + Sync {
-    /// What was seen so far belongs to the start of the program.
+    /// Marks the end of the startup phase, whose observations do not count.
     fn begin(&self);
-    /// Why the program could not be confined, if it was not started because of that.
+    /// The reason, if the program was not started because it could not be confined.
     fn failure(&self) -> Option<String>;
-    /// What was seen since then. The program has ended.
+    /// The observations after startup. Called once the program has ended.
     fn sighting(self: Box<Self>) -> Sighting;
 }
 
-/// Looks at what one tool does. Blocks.
+/// Tests the behavior of one tool. Blocks.
 pub trait Probe: Send {
     fn probe(&self, tool: &Entry) -> Assessment;
 }
 
-/// Tries the tools of one server.
+/// Tests the tools of one server.
 pub struct Prober {
     leg: Leg,
     upstream: Upstream,
     client: ClientCapabilities,
     isolation: Option<Box<dyn Isolation>>,
-    /// This program, with which a server that is not confined is started: it then ends with us.
+    /// The path of this program, through which an unconfined server is started so that it ends with
+    /// us.
     become_with: Option<PathBuf>,
 }
 
@@ -84,14 +87,15 @@ impl std::fmt::Debug for Prober {
 }
 
 impl Prober {
-    /// `isolation` is what the sandbox leg starts the server in.
+    /// `isolation` confines the server in the sandbox leg.
     pub fn new(leg: Leg, upstream: Upstream, isolation: Option<Box<dyn Isolation>>) -> Prober {
         let become_with = std::env::current_exe().ok();
         let client = ClientCapabilities::default();
         Prober { leg, upstream, client, isolation, become_with }
     }
 
-    /// The same in the place of a client that can do this: some servers offer other tools by it.
+    /// Declares the capabilities of a given client: some servers offer different tools depending on
+    /// them.
     #[must_use]
     pub fn for_client(self, client: ClientCapabilities) -> Prober {
         Prober { client, ..self }
@@ -101,7 +105,7 @@ impl Prober {
         self.leg
     }
 
-    /// The confined server of the sandbox leg. The read-only leg asks the server as it is.
+    /// The confined server of the sandbox leg. The read-only leg uses the server unconfined.
     fn confined(&self) -> Result<Option<Confined>, String> {
         match (self.leg, &self.upstream, &self.isolation) {
             (Leg::ReadOnly, ..) => Ok(None),
@@ -119,7 +123,7 @@ impl Prober {
 }
 
 impl Probe for Prober {
-    /// Tries one tool as it is defined here, for at most the sum of the patiences above.
+    /// Tests one tool with this definition, within the sum of the timeouts above.
     fn probe(&self, tool: &Entry) -> Assessment {
         let battery = match Battery::of(tool, self.leg) {
             Ok(battery) => battery,
@@ -182,7 +186,7 @@ fn run(server: TriedServer<'_>, trial: &Trial<'_>) -> Result<wire::Tried, String
     runtime.block_on(try_calls(server, &limits, trial)).map_err(|error| untried(&error).to_owned())
 }
 
-/// Whether the server lists this very definition.
+/// Whether the server lists exactly this definition.
 fn lists_tool(lists: &[(ListKind, ListOutcome)], tool: &Entry) -> bool {
     let mut reader = SurfaceReader::default();
     for (list, outcome) in lists {
@@ -203,7 +207,8 @@ fn outcome(outcome: CallOutcome) -> Outcome {
     }
 }
 
-/// Why a server could not be met, without a word of its own: an agent may read this.
+/// Why no session with a server could be established, without any text from the server, since an
+/// agent may read this.
 fn untried(error: &ObserveError) -> &'static str {
     match error {
         ObserveError::TimedOut { .. } => {

@@ -1,4 +1,5 @@
-//! What a client asks for, as far as the checks look at it. Spans of the bytes it came as; nothing is copied.
+//! A client's request, as far as the checks examine it. It refers to the original bytes; nothing is
+//! copied.
 
 pub use gate::method::{Method, Target};
 
@@ -9,23 +10,23 @@ use wire::envelope::members;
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     pub method: &'a str,
-    /// What the gate does with the method.
+    /// How the gate treats the method.
     pub kind: Method,
     pub target: Option<Target<'a>>,
-    /// What a method that is gated by no entry is about: policies look at it.
+    /// The subject of a method that is not gated by an entry, which policies examine.
     pub subject: Subject<'a>,
-    /// The bytes of `arguments`, as they are forwarded.
+    /// The bytes of `arguments`, as forwarded.
     pub arguments: Option<&'a [u8]>,
     /// The size of the whole message.
     pub bytes: usize,
-    /// The deepest nesting in it.
+    /// The deepest nesting in the message.
     pub depth: usize,
-    /// The gateway's session that it belongs to, if it belongs to one.
+    /// The gateway session that it belongs to, if any.
     pub session: Option<u64>,
 }
 
 impl<'a> Call<'a> {
-    /// The tool that it uses, or that made the task which it is about.
+    /// The tool that it uses, or that created the task it is about.
     pub fn tool(&self) -> Option<&'a str> {
         match (self.target, self.subject) {
             (Some(target), _) if target.entry_type == EntryType::Tool => Some(target.key),
@@ -34,7 +35,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A request about a subject of which nothing else is known.
+    /// A request about a subject, of which nothing else is known.
     pub fn about(subject: Subject<'a>) -> Call<'a> {
         Call {
             method: "",
@@ -49,36 +50,37 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a method that is gated by no entry is about.
+/// The subject of a method that is not gated by an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Subject<'a> {
     /// Nothing in particular.
     #[default]
     Server,
     Entry(Target<'a>),
-    /// A task, which a call of this tool with these arguments made. What may be done with the task is what may be called.
+    /// A task created by a call of this tool with these arguments. Whoever may make the call may
+    /// access the task.
     Task {
         tool: &'a str,
         arguments: Option<&'a [u8]>,
     },
-    /// An entry that cannot be read in one way.
+    /// An entry that cannot be read unambiguously.
     Unclear,
 }
 
-/// What is known of a request apart from its message.
+/// What is known about a request apart from its message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestContext<'a> {
     /// The trace that it belongs to.
     pub trace_id: Option<&'a str>,
-    /// What it is about, where its own parameters do not tell.
+    /// The subject, if its own parameters do not contain it.
     pub subject: Option<Subject<'a>>,
-    /// The gateway's session that it belongs to.
+    /// The gateway session that it belongs to.
     pub session: Option<u64>,
 }
 
 impl<'a> Subject<'a> {
-    /// Reads the subject from the raw parameters. Whoever completes an argument of a prompt learns of the prompt, and
-    /// whoever subscribes to a resource learns of the resource.
+    /// Reads the subject from the raw parameters. Completing an argument of a prompt reveals the
+    /// prompt, and subscribing to a resource reveals the resource.
     pub fn of(method: &str, params: Option<&'a [u8]>) -> Subject<'a> {
         let params = params.unwrap_or_default();
         let found = match method {
@@ -92,7 +94,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The entry that a reference of `completion/complete` names. One that names two is none.
+/// The entry that a reference in `completion/complete` names. A reference that names two counts as
+/// none.
 fn completed(reference: &[u8]) -> Option<Target<'_>> {
     let kind = only_member(reference, "type").and_then(plain_text)?;
     let has = |name: &str| members(reference).any(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -118,14 +121,14 @@ pub fn task_of<'a>(method: &str, params: Option<&'a [u8]>) -> Option<&'a str> {
     only_member(params?, "taskId").and_then(plain_text)
 }
 
-/// The raw value of a member, if there is exactly one whose name could be taken for this one.
+/// The raw value of a member, if exactly one member could be taken for it.
 fn only_member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut alike = members(object).filter(|(known, _)| known.eq_ignore_ascii_case(name));
     let (known, value) = alike.next()?;
     (known == name && alike.next().is_none()).then_some(value)
 }
 
-/// The text of a raw string without escapes, which every reader takes for the same.
+/// The text of a raw string without escapes, which every reader interprets the same way.
 fn plain_text(raw: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(raw).ok()?.strip_prefix('"')?.strip_suffix('"')?;
     (!text.contains('\\')).then_some(text)

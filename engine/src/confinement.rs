@@ -1,5 +1,5 @@
-//! Starting servers confined: from what the operator asks for and the words of a launch to a profile of the sandbox, with
-//! the install step for packages and what becomes of the sandbox's reports.
+//! Starts servers confined: combines the operator's settings and a launch's words into a sandbox
+//! profile, runs the install step for packages, and handles the sandbox's reports.
 //!
 //! INVARIANT: a launch that carries a [`Confiner`] is started confined or not at all.
 
@@ -42,10 +42,10 @@ pub use plan::{NoPlan, container_opened_by};
 pub use record::{ConfinementRecord, DeniedHost, LastStart, MAX_DENIED, RecordFile};
 pub use reporter::Reporter;
 
-/// Variables of our own that every confined program gets.
+/// Variables of our environment that every confined program gets.
 const USUAL_VARIABLES: [&str; 5] = ["LANG", "LC_ALL", "LC_CTYPE", "TERM", "TZ"];
 
-/// Why a server is not started confined.
+/// Why a server cannot be started confined.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
     #[error(transparent)]
@@ -75,12 +75,12 @@ fn way_out(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// Where things are.
+/// The folders in use.
 #[derive(Debug, Clone)]
 pub struct Folders {
     /// Holdpoint's home, which no confined program sees.
     pub home: PathBuf,
-    /// Where packages are installed. It is not in the home, because servers read from it.
+    /// The folder for installed packages. It is outside the home, because servers read from it.
     pub cache: PathBuf,
     pub user_home: Option<PathBuf>,
 }
@@ -101,17 +101,17 @@ impl Folders {
     }
 }
 
-/// What a confiner is made of.
+/// The parameters of a confiner.
 pub struct ConfinerParts {
     pub server: ServerId,
     pub keys: Sandbox,
     pub folders: Folders,
     pub known: Arc<KnownPackages>,
-    /// Names of variables of our own environment that the launch sets: those of a host's entry.
+    /// Names of environment variables that the launch sets: those of a host's entry.
     pub variables: Vec<String>,
     /// Closes all egress.
     pub switch: EgressSwitch,
-    /// This program.
+    /// The path of this program.
     pub helper: PathBuf,
     pub remark: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -136,19 +136,19 @@ pub struct Confiner {
     switch: EgressSwitch,
     helper: PathBuf,
     reporter: Arc<Reporter>,
-    /// The name of its home among those of confined servers.
+    /// The name of its home folder among those of all confined servers.
     home_name: String,
     install_rules: InstallRules,
-    /// Is told of each attempt to reach the network that was stopped.
+    /// Called for each blocked attempt to reach the network.
     on_blocked: Option<Notified>,
-    /// What closes the network, kept for as long as the server may run.
+    /// The switch that closes the network, kept for as long as the server may run.
     block: Arc<OnceLock<Arc<EgressBlock>>>,
 }
 
-/// Is told how many attempts to reach the network were stopped.
+/// Receives the number of blocked attempts to reach the network.
 pub type OnBlocked = dyn Fn(u64) + Send + Sync;
 
-/// Is called for something that happened.
+/// A callback for blocked attempts.
 #[derive(Clone)]
 struct Notified(Arc<OnBlocked>);
 
@@ -165,7 +165,7 @@ pub struct Prepared {
     pub launch: Launch,
 }
 
-/// How a server will be confined, as far as it is known before anything is installed.
+/// How a server will be confined, as far as that is known before anything is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outline {
     pub level: Level,
@@ -174,7 +174,7 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// As receipts have it.
+    /// The form used in receipts.
     pub fn receipt(&self) -> ledger::record::Sandbox {
         let fs_policy = match self.files {
             FilePolicy::WorkspaceOnly => FsPolicy::WorkspaceOnly,
@@ -217,12 +217,12 @@ impl Confiner {
         }
     }
 
-    /// The same, and this is told of the attempts to reach the network that were stopped.
+    /// Sets the callback for blocked attempts to reach the network.
     pub fn telling(self, on_blocked: Arc<OnBlocked>) -> Confiner {
         Confiner { on_blocked: Some(Notified(on_blocked)), ..self }
     }
 
-    /// The same with other rules for installing packages.
+    /// Sets other rules for installing packages.
     #[must_use]
     pub fn installing(self, install_rules: InstallRules) -> Confiner {
         Confiner { install_rules, ..self }
@@ -242,14 +242,14 @@ impl Confiner {
         &self.reporter
     }
 
-    /// The same with a home of its own: what one caller's process keeps, no other caller's reads.
+    /// Uses a separate home, so that no caller can read what another caller's process stored.
     pub fn for_instance(&self, instance: &str) -> Confiner {
         let hash = contract::hash::sha256_hex(instance.as_bytes());
         let hash = hash.get(..16).unwrap_or_default();
         Confiner { home_name: format!("{}-{hash}", self.server), ..self.clone() }
     }
 
-    /// How a launch will be confined.
+    /// Determines how a launch will be confined.
     pub fn outline(&self, launch: &StdioLaunch) -> Result<Outline, NoPlan> {
         let words = words_of(launch);
         let plan = Plan::of(&launch.program.to_string_lossy(), &words)?;
@@ -267,13 +267,13 @@ impl Confiner {
         let asked = Profile { files, network: network.policy, ..Profile::default() };
         let level = match self.minimum() {
             Level::Full => asked.level(),
-            // It starts with less, if that is all there is.
+            // It starts with a lower level if the system offers nothing better.
             Level::Partial | Level::None => asked.level().min(sandbox::support(&self.helper).level),
         };
         Outline { level, files, network }
     }
 
-    /// The hosts that the table has for the package of a launch.
+    /// The hosts in the table for the package of a launch.
     fn known_hosts(&self, launch: &StdioLaunch, plan: &Plan) -> &[HostRule] {
         match plan {
             Plan::Package(package) => {
@@ -288,7 +288,7 @@ impl Confiner {
                 });
                 let name = launch.program.to_string_lossy();
                 let file = script.or_else(|| find_interpreter(&name, directory.as_deref()));
-                // The name of a file that the server may have put there says nothing.
+                // The name of a file that the server may have created itself is not trustworthy.
                 let file = file.filter(|file| !self.is_changeable(file));
                 if let Some(package) = file.as_deref().and_then(paths::npm_package_of) {
                     return self.known.hosts(Registry::Npm, &package);
@@ -299,7 +299,7 @@ impl Confiner {
         }
     }
 
-    /// Installs what has to be installed, and says how the launch is confined. Blocks.
+    /// Installs what must be installed, and determines how the launch is confined. Blocks.
     pub fn prepare(
         &self,
         launch: &StdioLaunch,
@@ -362,7 +362,7 @@ impl Confiner {
         Ok(Prepared { profile, launch: Launch { program, arguments, environment, directory } })
     }
 
-    /// What the sandbox gets from us.
+    /// What we provide to the sandbox.
     pub fn embedder(&self) -> Embedder {
         let (reporter, on_blocked) = (self.reporter.clone(), self.on_blocked.clone());
         Embedder {
@@ -388,7 +388,7 @@ impl Confiner {
         }
     }
 
-    /// Installs a package, unless it is installed. Blocks.
+    /// Installs a package if necessary. Blocks.
     fn install(&self, package: &FetchedPackage) -> Result<Installed, InstallError> {
         let step = InstallStep {
             cache: &self.folders.cache,
@@ -402,7 +402,7 @@ impl Confiner {
         step.ensure(package)
     }
 
-    /// The workspace, and what else the server may write to.
+    /// The workspace, and the other paths that the server may write to.
     fn writable(&self) -> (Option<PathBuf>, Vec<PathBuf>) {
         let resolve =
             |path: &settings::ConfinedPath| path.resolve(self.folders.user_home.as_deref());
@@ -410,7 +410,7 @@ impl Confiner {
         (self.keys.workspace.as_ref().map(resolve), write)
     }
 
-    /// Whether the server could have put another file, or a link, in the place of this one.
+    /// Whether the server could have replaced this path with another file or a link.
     fn is_changeable(&self, path: &Path) -> bool {
         let (workspace, write) = self.writable();
         let real = path.parent().and_then(|folder| folder.canonicalize().ok());
@@ -423,15 +423,15 @@ impl Confiner {
         })
     }
 
-    /// What has to be visible so that a file of code can be run. Nothing, if the server may have put a link to other folders
-    /// of the user in its place.
+    /// The paths that must be visible to run a code file. Empty if the server may have replaced it
+    /// with a link to other folders of the user.
     fn code_root(&self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
         let is_kept = !self.is_changeable(file) || self.is_changeable(&real);
         is_kept.then(|| paths::code_root(&real, self.folders.user_home.as_deref()))
     }
 
-    /// The code that a program runs, beside its own runtime.
+    /// The code that a program runs, in addition to its own runtime.
     fn code_of(&self, plan: &ProgramPlan, file: &Path, directory: Option<&Path>) -> Vec<PathBuf> {
         let (workspace, write) = self.writable();
         let changeable: Vec<PathBuf> = workspace.into_iter().chain(write).collect();
@@ -452,7 +452,7 @@ impl Confiner {
                 let is_here = within(top).is_dir() || within(&format!("{top}.py")).is_file();
                 read.extend(directory.filter(|_| is_here).map(Path::to_owned));
             }
-            // The program may itself be a script of a package.
+            // The program itself may be a script of a package.
             (None, None) if paths::npm_package_of(file).is_some() => {
                 read.extend(self.code_root(file));
             }
@@ -462,7 +462,7 @@ impl Confiner {
         read
     }
 
-    /// The folder that the server keeps as its home.
+    /// The folder that the server uses as its home.
     fn own_home(&self) -> Result<PathBuf, ConfineError> {
         let path = self.folders.home.join("sandbox").join("homes").join(&self.home_name);
         match create_private(&path) {
@@ -482,17 +482,17 @@ impl Confiner {
         let mut all: Vec<(OsString, OsString)> =
             USUAL_VARIABLES.iter().filter_map(|name| ours(name)).collect();
         all.push(("PATH".into(), path_with(program)));
-        // The tree of a package is read-only.
+        // The folder of a package is read-only.
         all.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
-        // Some packages run `npm install` while they are used, as mcp-server-fetch does. That fails inside, and is to fail at
-        // once: by default npm tries for a minute.
+        // Some packages, such as mcp-server-fetch, run `npm install` while in use. That fails
+        // inside the sandbox, and must fail quickly: by default npm retries for a minute.
         all.push(("npm_config_fetch_retries".into(), "0".into()));
         if matches!(plan, Plan::Program(ProgramPlan { project: Some(_), .. })) {
             let offline = ["UV_NO_SYNC", "UV_OFFLINE"].map(|name| (name.into(), "1".into()));
             all.extend(offline);
         }
         match environment {
-            // A server that is not admitted yet gets none of the operator's.
+            // A server that is not admitted yet gets none of the operator's variables.
             Environment::Clean => {}
             Environment::Whole | Environment::Named => {
                 let named = self.keys.env.iter().flatten().map(|name| &**name);
@@ -518,7 +518,7 @@ impl Confinement for Confiner {
             network: profile.network,
             keys: Some(Sandbox::clone(&self.keys)),
         };
-        // Only `status` reads it.
+        // Only `status` reads this, so a failure is ignored.
         let _ = RecordFile::of(&self.folders.home, &self.server).note_start(start);
         Ok(ConfinedStart { command, guard: Box::new(watch) })
     }
@@ -528,7 +528,7 @@ fn words_of(launch: &StdioLaunch) -> Vec<String> {
     launch.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The words that are the server's own: not those that tell its launcher what to run.
+/// The words for the server itself, without those that tell its launcher what to run.
 fn own_words(words: &[String], plan: &Plan) -> Vec<String> {
     match plan {
         Plan::Package(package) => words.get(package.arguments_at..).unwrap_or_default().to_vec(),
@@ -539,7 +539,8 @@ fn own_words(words: &[String], plan: &Plan) -> Vec<String> {
     }
 }
 
-/// A program that is a script of an npm package is run by Node, from where it lies: a link to it leads nowhere inside.
+/// A program that is a script of an npm package is run by Node at its real path, because a link to
+/// it would be broken inside.
 fn own_program(file: PathBuf) -> (PathBuf, Vec<OsString>) {
     let real = file.canonicalize().ok().filter(|real| paths::npm_package_of(real).is_some());
     match (real, find_interpreter("node", None)) {
@@ -553,7 +554,8 @@ fn directory_of(launch: &StdioLaunch) -> Option<PathBuf> {
     launch.directory.clone().or_else(|| std::env::current_dir().ok())
 }
 
-/// Our search path, with the folder of a program before it: a script starts its interpreter by name.
+/// Our search path, preceded by the folder of a program, because a script starts its interpreter by
+/// name.
 fn path_with(program: &Path) -> OsString {
     let ours = std::env::var_os("PATH").unwrap_or_default();
     let folders = program.parent().map(Path::to_owned).into_iter();
@@ -561,7 +563,7 @@ fn path_with(program: &Path) -> OsString {
     std::env::join_paths(all).unwrap_or(ours)
 }
 
-/// Creates a folder and those above it, for this user alone.
+/// Creates a folder and its parents, accessible only to this user.
 fn create_private(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

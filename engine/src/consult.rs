@@ -1,8 +1,9 @@
-//! Tier 2 of the ladder: a model that the operator names is asked for an opinion on a change that the comparison cannot
-//! settle. Without a model every question is an abstention ([`HeldJudge`]) and nothing is sent.
+//! Tier 2 of the ladder: asks a model chosen by the operator for an opinion on a change that the
+//! comparison cannot settle. Without a model every answer is an abstention ([`HeldJudge`]), and
+//! nothing is sent.
 //!
-//! A question is asked on a thread of its own, costs a budget, and is asked once for each definition. What comes back can
-//! make a hold firmer and do nothing else; its rationale is shown to persons only.
+//! A question is asked on a separate thread, costs a budget, and is asked once per definition. The
+//! answer can make a hold firmer and do nothing else; its rationale is shown only to people.
 
 mod budget;
 mod opinions;
@@ -30,16 +31,16 @@ use wire::dialer::{Bearer, Call, DialError, Dialer};
 use wire::service::ServiceBody;
 use zeroize::Zeroizing;
 
-/// How long a model may take.
+/// The timeout for a model's answer.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// The version of the Anthropic API that is spoken.
+/// The version of the Anthropic API in use.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// The most questions that wait. A further one is not asked.
+/// The most questions that wait. Further ones are not asked.
 const MAX_WAITING: usize = 64;
-/// The most questions about one server that are remembered as asked in this process.
+/// The most questions per server that are remembered as asked in this process.
 const MAX_FAILED: usize = 1_000;
 
-/// The model that was named, and how it is reached.
+/// The configured model, and how to reach it.
 #[derive(Clone)]
 pub struct ConsultSettings {
     pub api: ChatApi,
@@ -57,7 +58,7 @@ impl fmt::Debug for ConsultSettings {
     }
 }
 
-/// Why a model was not asked, or did not answer.
+/// Why a model could not be asked, or gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsultError {
     #[error("the model's budget for today is spent")]
@@ -72,13 +73,13 @@ pub enum ConsultError {
     Dial(#[from] DialError),
 }
 
-/// A judge who always abstains: the default.
+/// A judge that always abstains. This is the default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeldJudge;
 
 impl Reader for HeldJudge {}
 
-/// Asks the model.
+/// Asks the configured model.
 pub struct ConfiguredJudge {
     settings: ConsultSettings,
     dialer: Dialer,
@@ -103,14 +104,14 @@ impl ConfiguredJudge {
         Ok(ConfiguredJudge { settings, dialer: dialer.with_limits(limits), folder, runtime })
     }
 
-    /// The same that waits for no longer than this.
+    /// Shortens the timeout.
     #[must_use]
     pub fn within(self, patience: Duration) -> ConfiguredJudge {
         let limits = FetchLimits { bytes: MAX_CONTENT_BYTES, patience };
         ConfiguredJudge { dialer: self.dialer.with_limits(limits), ..self }
     }
 
-    /// The opinion that is kept from an earlier question. Nothing is sent.
+    /// The opinion stored from an earlier question. Nothing is sent.
     pub fn known(&self, entry: EntryHash) -> Option<Answer> {
         let opinions = Opinions::read(&self.folder);
         opinions.get(entry, &self.settings.model).map(|known| known.answer.clone())
@@ -143,7 +144,7 @@ impl ConfiguredJudge {
         }
     }
 
-    /// The opinion on a change. One that is known is not asked for again.
+    /// The opinion on a change. A known opinion is not requested again.
     pub fn ask_about_change(
         &self,
         server: &ServerId,
@@ -155,7 +156,7 @@ impl ConfiguredJudge {
         })
     }
 
-    /// The opinion on a tool as it is.
+    /// The opinion on a tool in its current state.
     pub fn ask_about_entry(
         &self,
         server: &ServerId,
@@ -186,7 +187,7 @@ impl ConfiguredJudge {
         let sent = SentLog::of(&self.folder);
         sent.note(now, &place.host_and_port(), &bytes).map_err(ConsultError::Unrecorded)?;
         let answered = self.runtime.block_on(self.dialer.call(call))?;
-        // What is not exactly an answer is an abstention, and costs no second question.
+        // Anything but an exact answer is an abstention, and the question is not repeated.
         let answer =
             Answer::of_chat(self.settings.api, &answered).unwrap_or_else(|_| Answer::abstention());
         Opinions::add(&self.folder, entry, &self.settings.model, &answer, now);
@@ -194,7 +195,7 @@ impl ConfiguredJudge {
     }
 }
 
-/// The tier as the path asks it: what is not known is asked on a thread of its own.
+/// The tier as the call path consults it: an unknown opinion is requested on a separate thread.
 pub struct Consult {
     state: Arc<ConsultState>,
     questions: SyncSender<(ServerId, Box<Judgement>)>,
@@ -203,7 +204,7 @@ pub struct Consult {
 #[derive(Debug, Default)]
 struct ConsultState {
     known: Mutex<HashMap<EntryHash, Answer>>,
-    /// Definitions that are being asked about, or could not be in this process.
+    /// Definitions whose question is pending, or failed in this process.
     asked: Mutex<HashMap<ServerId, HashSet<EntryHash>>>,
     listeners: Listeners,
 }
@@ -237,7 +238,7 @@ impl Consult {
         self.state.listeners.add(server);
     }
 
-    /// What the model said of a definition.
+    /// The model's answer about a definition.
     pub(crate) fn answer(&self, entry: EntryHash) -> Option<Answer> {
         lock(&self.state.known).get(&entry).cloned()
     }
@@ -256,7 +257,7 @@ fn answer_all(
     while let Ok((server, judgement)) = asked.recv() {
         let Some(entry) = judgement.after.as_ref().map(Entry::entry_hash) else { continue };
         let asking = || judge.ask_about_change(&server, &judgement);
-        // A fault of ours is a miss, as every other.
+        // A panic counts as a miss, like any other failure.
         if let Ok(Ok(answer)) = catch_unwind(AssertUnwindSafe(asking)) {
             lock(&state.known).insert(entry, answer);
             state.listeners.tell();

@@ -1,7 +1,8 @@
-//! Approving: what a person reviewed becomes a pin, and nothing else.
+//! Approval: pins exactly what a person reviewed, and nothing else.
 //!
-//! INVARIANT: what is approved is compared by its whole hash. The server chooses the definition that is reviewed and the
-//! one that follows: two whose hashes share their first 16 digits are found within minutes.
+//! INVARIANT: approvals compare whole hashes. The server chooses both the reviewed definition and
+//! the one that follows, and two definitions whose hashes share their first 16 digits can be found
+//! within minutes.
 
 use crate::acts::siblings::{Approval, Siblings};
 use crate::acts::{
@@ -18,12 +19,12 @@ use std::fmt;
 use std::str::FromStr;
 use store::{Act, By, HeldChange, HoldDecision, NewPin, Store};
 
-/// The hexadecimal digits of a SHA-256.
+/// The number of hexadecimal digits in a SHA-256.
 const DIGITS: usize = 64;
-/// The most hashes that the history names of one approval.
+/// The most hashes recorded in the history of one approval.
 const MAX_NAMED_HASHES: usize = 32;
 
-/// The hash of what a person reviewed: of one entry, or of the whole surface.
+/// The hash that a person reviewed: of one entry, or of the whole surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewedHash(String);
 
@@ -58,7 +59,7 @@ impl fmt::Display for ReviewedHash {
     }
 }
 
-/// Entries that wait now and have the hash that was reviewed.
+/// Waiting entries that have the reviewed hash.
 #[derive(Debug)]
 pub struct Choice<'r> {
     review: &'r Review,
@@ -67,7 +68,8 @@ pub struct Choice<'r> {
 }
 
 impl Review {
-    /// The entries that the keys and the hash name. Without a key they are those that the hash alone names.
+    /// The waiting entries selected by the keys and the hash. Without keys, the hash alone selects
+    /// them.
     pub fn choose(&self, keys: &[String], hash: &ReviewedHash) -> Result<Choice<'_>, ActError> {
         let waiting = self.approvable()?;
         if !keys.is_empty() {
@@ -84,7 +86,7 @@ impl Review {
         }
     }
 
-    /// These entries, if they still wait and still have this hash.
+    /// These entries, provided that they still wait and still have the reviewed hash.
     pub fn choose_shown(
         &self,
         shown: &[EntryId],
@@ -99,8 +101,8 @@ impl Review {
         }
     }
 
-    /// Several entries, each with the hash that it was reviewed with. One that does not wait, or waits with another hash,
-    /// refuses all of them.
+    /// Several entries, each with the hash it was reviewed with. If one of them is not waiting, or
+    /// has a different hash, the whole choice is refused.
     pub fn choose_entries(
         &self,
         reviewed: &[(EntryId, ReviewedHash)],
@@ -138,7 +140,7 @@ impl Review {
         self.whole_if_first(Choice { review: self, hashes: vec![hash.clone()], entries })
     }
 
-    /// Entries that are left out of a first approval would pass for additions later.
+    /// Entries left out of a first approval would later look like additions.
     fn whole_if_first<'r>(&self, choice: Choice<'r>) -> Result<Choice<'r>, ActError> {
         let mut waiting = self.waiting().filter(|entry| entry.can_be_approved());
         let is_chosen =
@@ -183,7 +185,8 @@ impl Review {
     }
 }
 
-/// Pins the chosen entries as approved by a person, for the server and for others that are launched the same way.
+/// Pins the chosen entries as approved by a person, for this server and for others with the same
+/// launch.
 pub fn approve(
     store: &mut dyn Store,
     choice: &Choice<'_>,
@@ -206,7 +209,7 @@ pub fn approve(
     record(store, server, surface, approved, configured, by, &mut Compared::default())
 }
 
-/// What the history says of an approval: by which hashes, as far as there is room for them.
+/// The history text for an approval: its hashes, as many as there is room for.
 fn detail_of(hashes: &[ReviewedHash]) -> String {
     match hashes {
         [one] => format!("hash {one}"),
@@ -222,8 +225,9 @@ fn detail_of(hashes: &[ReviewedHash]) -> String {
     }
 }
 
-/// Pins one entry that a person approved where the gate asked in their client, if it is still what they were asked about.
-/// They saw one entry: what takes a look at the whole server is not approved so.
+/// Pins one entry that a person approved when the gate asked in their client, if the entry is still
+/// the one they were asked about. They saw only one entry, so anything that requires reviewing the
+/// whole server cannot be approved this way.
 pub(crate) fn approve_in_client(
     store: &mut dyn Store,
     server: &RecordedServer,
@@ -252,7 +256,7 @@ pub(crate) fn approve_in_client(
     record(store, server, surface, approved, &configured, by, compared)
 }
 
-/// What is approved, how, and which holds that ends.
+/// What is approved, how, and which holds end with it.
 struct Approved {
     entries: Vec<Entry>,
     detail: String,

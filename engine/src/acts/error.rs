@@ -1,11 +1,11 @@
-//! Why an act was refused. A surface that shows it adds what to do next in its own words.
+//! Why an act was refused. A surface that shows the error adds in its own words what to do next.
 
 use contract::surface::{EntryId, ListKind};
 use gate::server::ServerId;
 use gate::status::NotAllowed;
 use store::{ObservationError, QuarantineId, RevokedKind, Store, StoreError};
 
-/// Which entries of a server a name was looked for among.
+/// The set of entries in which a name was searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Among {
     Waiting,
@@ -40,7 +40,7 @@ pub enum ActError {
     Unpinned { server: ServerId, key: String },
     #[error("`{entry}` has one pin only: there is nothing to go back to")]
     OnlyPin { entry: EntryId },
-    /// It would stop less than is stopped now, which takes a person's consent.
+    /// The change would stop less than is stopped now, which requires a person's consent.
     #[error("this stops less than is stopped now, and needs a person's consent")]
     NeedsConsent,
     #[error("say why the incident is over: the reason is written down")]
@@ -60,7 +60,7 @@ pub enum ActError {
 }
 
 impl ActError {
-    /// Says which servers are known, so that a surface can suggest one of them.
+    /// Lists the known servers, so that a surface can suggest one.
     pub fn unknown_server(store: &dyn Store, id: &ServerId) -> ActError {
         let servers = store.servers().unwrap_or_default();
         ActError::UnknownServer {

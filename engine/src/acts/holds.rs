@@ -1,12 +1,12 @@
-//! Held changes as the ledger has them: entry, kinds and hashes.
+//! Held changes in the form that the ledger records: entry, kinds and hashes.
 
 use contract::surface::Entry;
 use gate::judge::Judgement;
 use gate::posture::Posture;
 use store::HeldChange;
 
-/// Those of some entries that are held because of a change or a marker. One that only waits for its first approval, or
-/// could not be read, is no change.
+/// The entries that are held because of a change or a marker. An entry that only waits for its
+/// first approval, or that could not be read, is not a change.
 pub(crate) fn held_changes<'j>(
     posture: Posture,
     entries: impl IntoIterator<Item = &'j Judgement>,

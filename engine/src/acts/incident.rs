@@ -1,6 +1,7 @@
-//! Incident mode: the switches that stop calls for everyone, and what is revoked.
+//! Incident mode: the switches that stop calls for everyone, and revocations.
 //!
-//! INVARIANT: stopping more needs no consent; stopping less does. An agent with a shell must not release itself.
+//! INVARIANT: stopping more needs no consent; stopping less does. An agent with a shell must not be
+//! able to release itself.
 
 mod document;
 
@@ -16,7 +17,7 @@ use store::{
     By, Incident, IncidentLevel, IncidentScope, QuarantineId, RevokedKind, StoppedTool, Store,
 };
 
-/// Whether a person agreed that less is stopped.
+/// Whether a person agreed to stop less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     Given,
@@ -32,7 +33,7 @@ impl Consent {
     }
 }
 
-/// Declares an incident, in the place of one that is on.
+/// Declares an incident, replacing the current one if there is one.
 pub fn begin(
     store: &mut dyn Store,
     incident: &Incident,
@@ -50,7 +51,7 @@ pub fn begin(
     Ok(store.begin_incident(incident, by)?)
 }
 
-/// Ends the incident that is on, for a reason that is written down.
+/// Ends the current incident, for a reason that is recorded.
 pub fn end(
     store: &mut dyn Store,
     reason: &str,
@@ -67,7 +68,7 @@ pub fn end(
     Ok(store.end_incident(reason, by)?)
 }
 
-/// Lets a session call again that tripped an anomaly rule.
+/// Lets a session call again after it tripped an anomaly rule.
 pub fn release(
     store: &mut dyn Store,
     id: &QuarantineId,
@@ -81,7 +82,7 @@ pub fn release(
     Ok(store.release_quarantine(id, by)?)
 }
 
-/// Revokes what began before now.
+/// Revokes everything that began before now.
 pub fn revoke(
     store: &mut dyn Store,
     kind: RevokedKind,
@@ -101,7 +102,7 @@ pub fn block_egress(store: &mut dyn Store, by: By<'_>) -> Result<(), ActError> {
     Ok(store.block_egress(by)?)
 }
 
-/// Opens the ways out again.
+/// Opens egress again.
 pub fn unblock_egress(store: &mut dyn Store, consent: Consent, by: By<'_>) -> Result<(), ActError> {
     if store.incident()?.egress_blocked.is_none() {
         return Ok(());
@@ -110,8 +111,8 @@ pub fn unblock_egress(store: &mut dyn Store, consent: Consent, by: By<'_>) -> Re
     Ok(store.unblock_egress(by)?)
 }
 
-/// Whether a receipt, a history or an event names a principal. One that is unknown may be known to a different home on
-/// the same store, so it can be revoked all the same.
+/// Whether a receipt, a history or an event mentions a principal. An unknown principal may be known
+/// to another home on the same store, so it can be revoked anyway.
 pub fn is_known_principal(
     store: &dyn Store,
     receipts: &Path,
@@ -134,7 +135,7 @@ pub fn is_known_principal(
     Ok(!found.map_err(ActError::Receipts)?.items.is_empty())
 }
 
-/// A mistyped name would stop nothing.
+/// Refuses an unknown server, because a mistyped name would stop nothing.
 fn need_known(store: &dyn Store, id: &ServerId) -> Result<(), ActError> {
     match store.server(id)? {
         Some(_) => Ok(()),
@@ -142,7 +143,8 @@ fn need_known(store: &dyn Store, id: &ServerId) -> Result<(), ActError> {
     }
 }
 
-/// The same for a tool: one that was never pinned is mistyped, or hidden by a name of the gateway's own.
+/// Like [`need_known`], for a tool: one that was never pinned is mistyped, or known under a name
+/// assigned by the gateway.
 fn need_known_tool(store: &dyn Store, named: &StoppedTool) -> Result<(), ActError> {
     need_known(store, &named.server)?;
     let entry = EntryId::new(EntryType::Tool, named.tool.as_str());
@@ -159,10 +161,10 @@ fn need_known_tool(store: &dyn Store, named: &StoppedTool) -> Result<(), ActErro
     })
 }
 
-/// Whether an incident stops all that the one before stops.
+/// Whether an incident stops everything that the previous one stops.
 fn covers(incident: &Incident, before: &Incident) -> bool {
     let is_lowest = incident.level == IncidentLevel::Low && incident.scope == IncidentScope::All;
-    // The lower level denies what the higher one does, and more.
+    // The lower level denies everything that the higher one denies, and more.
     is_lowest || (incident.scope.covers(&before.scope) && incident.level <= before.level)
 }
 

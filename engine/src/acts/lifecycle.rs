@@ -1,4 +1,4 @@
-//! Stopping a server, letting it go again, taking a pin back, and recording what it shows.
+//! Stopping a server, releasing it, rolling back a pin, and recording what the server shows.
 
 use crate::acts::siblings::{SharedAct, Siblings};
 use crate::acts::{
@@ -12,23 +12,24 @@ use gate::server::{ServerId, ServerStatus};
 use gate::status::{Happening, next};
 use store::{Act, By, HoldDecision, Observation, Revision, Store};
 
-/// What became of a server that is to be stopped.
+/// The outcome of quarantining a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quarantine {
     Stopped,
-    /// It was stopped before, and its record is sound.
+    /// It was already stopped, and its record is intact.
     Already,
 }
 
-/// What stopping a server did to it, and to others that are launched the same way.
+/// The effects of quarantining a server, on it and on others with the same launch.
 #[derive(Debug)]
 pub struct Quarantined {
     pub outcome: Quarantine,
     pub shared: Vec<Shared>,
 }
 
-/// Stops a server and all others that are launched the same way. What is held of it is confirmed by that: `review` is the
-/// server as it was last observed, where it can be judged. A server whose record cannot be read is stopped all the same.
+/// Stops a server and all others with the same launch, which confirms their holds. `review` is the
+/// server's last observation, if it can be judged. A server whose record cannot be read is stopped
+/// anyway.
 pub fn quarantine(
     store: &mut dyn Store,
     id: &ServerId,
@@ -65,7 +66,7 @@ pub fn quarantine(
     Ok(Quarantined { outcome, shared })
 }
 
-/// Stops a server that is configured and was never seen, before it can be.
+/// Stops a configured server before it is ever seen.
 pub fn quarantine_unseen(store: &mut dyn Store, id: &ServerId, by: By<'_>) -> Result<(), ActError> {
     let mut act = Act::new(id, by.at, by.name, "server.quarantine");
     act.expect = Some(Revision::NONE);
@@ -75,7 +76,7 @@ pub fn quarantine_unseen(store: &mut dyn Store, id: &ServerId, by: By<'_>) -> Re
 }
 
 impl RecordedServer {
-    /// Refuses to release a server that is not quarantined: to be asked before a person is.
+    /// Refuses to release a server that is not quarantined. To be called before a person is asked.
     pub fn check_release(&self) -> Result<(), ActError> {
         self.released().map(|_| ())
     }
@@ -85,8 +86,8 @@ impl RecordedServer {
     }
 }
 
-/// Ends a quarantine: the server becomes what a new observation makes of it. Others that are launched the same way become
-/// what their last observation makes of them.
+/// Ends a quarantine: a new observation determines the server's status. For other servers with the
+/// same launch, their last observation does.
 pub fn release(
     store: &mut dyn Store,
     server: &RecordedServer,
@@ -96,7 +97,7 @@ pub fn release(
 ) -> Result<Decided, ActError> {
     const NAME: &str = "server.release";
     let released = server.released()?;
-    // Without a baseline there is nothing to judge it by, and the status stays.
+    // Without a baseline there is nothing to judge the server by, so the status stays.
     let status = status_after(released, &server.judge_for_status(surface));
     let observation = Observation::of(surface, by.at);
     let siblings = Siblings::of(store, &server.id, server.identity())?;
@@ -117,7 +118,7 @@ pub fn release(
     Ok(Decided { status, shared })
 }
 
-/// An entry whose newest pin was taken back.
+/// An entry whose newest pin was removed.
 #[derive(Debug)]
 pub struct RolledBack {
     pub entry: EntryId,
@@ -125,7 +126,8 @@ pub struct RolledBack {
     pub shared: Vec<Shared>,
 }
 
-/// Takes back the newest pin of the entry that a key names, and the same pin of others that are launched the same way.
+/// Removes the newest pin of the entry that a key names, and the same pin of other servers with the
+/// same launch.
 pub fn rollback(
     store: &mut dyn Store,
     review: &Review,
@@ -171,22 +173,23 @@ pub fn rollback(
     Ok(RolledBack { entry: entry.clone(), status, shared })
 }
 
-/// The newest pin, if there is one before it to go back to.
+/// The newest pin, if there is an earlier one to go back to.
 fn newest_of_several(pins: &EntryPins) -> Option<&Pin> {
     let mut newest_first = pins.iter().rev();
     newest_first.next().filter(|_| newest_first.next().is_some())
 }
 
 impl RecordedServer {
-    /// The status once the newest pin of an entry is taken back.
+    /// The status after the newest pin of an entry is removed.
     fn status_without(&self, entry: &EntryId, surface: &Surface) -> ServerStatus {
         let pins = self.pins().clone().without_newest(entry);
         after(self.status(), self.is_held_with(&pins, surface, &mut Compared::default()))
     }
 }
 
-/// Records what a server shows, so that it can be reviewed; no pin is touched. Without `counted`, the judgement for its
-/// status, the status stays. A record that cannot be trusted is left as it is.
+/// Records what a server shows, so that it can be reviewed, without changing any pin. The status
+/// changes only if `counted`, the judgement for the status, is given. A record that cannot be
+/// trusted is not changed.
 pub fn observe(
     store: &mut dyn Store,
     server: &RecordedServer,
@@ -211,7 +214,7 @@ pub fn observe(
     Ok(())
 }
 
-/// The status after a server was judged by [`RecordedServer::judge_for_status`].
+/// The status after [`RecordedServer::judge_for_status`] judged a server.
 fn status_after(status: ServerStatus, judgement: &SurfaceJudgement) -> ServerStatus {
     after(status, judgement.verdict.is_held())
 }

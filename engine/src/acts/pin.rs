@@ -1,4 +1,4 @@
-//! Pinning what a server shows now, as approved by the person who asked for it.
+//! Pins what a server shows now, as approved by the person who requested it.
 
 use crate::acts::siblings::{Approval, Siblings};
 use crate::acts::{ActError, Configured, RecordedServer, Shared, held_changes};
@@ -11,7 +11,7 @@ use gate::server::ServerStatus;
 use gate::status::Happening;
 use store::{Act, By, HoldDecision, Launch, NewPin, Observation, Store};
 
-/// What is about to be pinned, for a person to look at.
+/// What is about to be pinned, to be shown to a person.
 #[derive(Debug)]
 pub struct PinDraft {
     server: RecordedServer,
@@ -22,17 +22,19 @@ pub struct PinDraft {
     left_out: Vec<EntryId>,
 }
 
-/// What a person has to be asked before it is pinned.
+/// What a person must be asked before the entries are pinned.
 #[derive(Debug)]
 pub enum PinQuestion {
     Nothing,
-    /// There is a baseline already, so all that is pinned over it is an approval, benign or not.
+    /// There is a baseline already, so pinning anything over it is an approval, whether the change
+    /// is benign or not.
     Change(SurfaceJudgement),
-    /// At first sight these have wording or characters that are made to steer a model. They may be left out.
+    /// On first use, these contain wording or characters designed to steer a model. They can be
+    /// left out.
     Marked(SurfaceJudgement),
 }
 
-/// What was pinned.
+/// The result of pinning.
 #[derive(Debug)]
 pub struct Pinned {
     pub status: ServerStatus,
@@ -43,15 +45,15 @@ pub struct Pinned {
 }
 
 impl RecordedServer {
-    /// Refuses a server that cannot be pinned: to be asked before it is contacted.
+    /// Refuses a server that cannot be pinned. To be called before the server is contacted.
     pub fn check_pin(&self) -> Result<(), ActError> {
         self.next(Happening::Approved { is_held: false }).map(|_| ())
     }
 }
 
 impl PinDraft {
-    /// Everything of a surface that no person has approved, anchored to the signer that vouches for the server now: a
-    /// pin without the anchor would take any other signer for the first one.
+    /// Drafts pins for everything in a surface that no person has approved, anchored to the signer
+    /// that vouches for the server now: a pin without an anchor would later accept any signer.
     pub fn new(
         server: RecordedServer,
         mut surface: Surface,
@@ -83,12 +85,13 @@ impl PinDraft {
         Ok(PinDraft { server, surface, entries, question, left_out: Vec::new() })
     }
 
-    /// What would be pinned.
+    /// The entries that would be pinned.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Leaves the entries with a marker out: they stay unpinned and held, all others are pinned.
+    /// Leaves out the entries with a marker: they stay unpinned and held, and all others are
+    /// pinned.
     #[must_use]
     pub fn without_marked(mut self) -> PinDraft {
         if let PinQuestion::Marked(judgement) = &self.question {
@@ -99,7 +102,7 @@ impl PinDraft {
     }
 }
 
-/// Pins what was drafted, for the server and for others that are launched the same way.
+/// Pins a draft, for this server and for others with the same launch.
 pub fn pin(
     store: &mut dyn Store,
     draft: PinDraft,
@@ -122,7 +125,7 @@ pub fn pin(
     act.status = Some(status);
     act.observation = Some(&observation);
     act.reseal = server.pins().is_damaged();
-    // What is pinned over a change that was held is an approval of it.
+    // Pinning over a held change approves that change.
     if let PinQuestion::Change(judgement) = &question {
         act.held = held_changes(judgement.posture, &judgement.entries);
         act.decision = Some(HoldDecision::Overridden);
@@ -137,7 +140,8 @@ pub fn pin(
     Ok(Pinned { status, count, surface, left_out, shared })
 }
 
-/// Whether a person approved exactly this entry. Nothing of a book that is lost as a whole counts.
+/// Whether a person approved exactly this entry. If the book as a whole is lost, none of its pins
+/// counts.
 fn is_approved(entry: &Entry, book: &PinBook) -> bool {
     let pins = book.get(entry.id()).filter(|_| book.lost.is_none());
     pins.and_then(gate::pins::EntryPins::accepted).is_some_and(|pin| {

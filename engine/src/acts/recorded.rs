@@ -1,4 +1,4 @@
-//! A server as it is recorded, with the settings it is judged by: what every act rests on.
+//! A server's record, with the settings that it is judged by. Every act is based on this.
 
 use crate::acts::ActError;
 use crate::acts::siblings::Siblings;
@@ -19,7 +19,7 @@ use store::{Baseline, By, Launch, LaunchIdentity, Snapshot, Store, StoreError};
 pub struct RecordedServer {
     pub id: ServerId,
     pub snapshot: Snapshot,
-    /// The other servers that are launched the same way: decisions about this one count for them.
+    /// Other servers with the same launch, to which decisions about this one apply too.
     pub siblings: Vec<ServerId>,
     settings: Settings,
     /// How many entries were pinned automatically during the last day.
@@ -27,7 +27,8 @@ pub struct RecordedServer {
 }
 
 impl RecordedServer {
-    /// Reads a server, which need not be known yet. `configured` is what the configuration says for it.
+    /// Reads a server, which need not be known yet. `configured` are the settings from the
+    /// configuration.
     pub fn read(
         store: &dyn Store,
         id: &ServerId,
@@ -43,7 +44,7 @@ impl RecordedServer {
         Ok(RecordedServer { id: id.clone(), snapshot, siblings, settings, auto_pins })
     }
 
-    /// The same for a server that must be known.
+    /// Like [`Self::read`], for a server that must be known.
     pub fn known(
         store: &dyn Store,
         id: &ServerId,
@@ -57,7 +58,8 @@ impl RecordedServer {
         }
     }
 
-    /// The server of a running gate, which has read its baseline. `siblings` is empty: a gate shows nobody a server.
+    /// The server of a running gate, which has already read its baseline. `siblings` is empty,
+    /// because a gate does not show them.
     pub(crate) fn of_gate(
         id: &ServerId,
         baseline: Baseline,
@@ -78,12 +80,13 @@ impl RecordedServer {
         &self.snapshot.pins
     }
 
-    /// What the server's launch has in common with others.
+    /// The part of the launch that servers may have in common.
     pub(super) fn identity(&self) -> Option<&LaunchIdentity> {
         self.snapshot.server.as_ref()?.identity()
     }
 
-    /// The pins once a person approved these entries. Of a book that is lost as a whole only those count from then on.
+    /// The pins after a person approves these entries. If the book as a whole is lost, only these
+    /// entries count from then on.
     pub(super) fn pins_with(&self, entries: &[Entry], by: By<'_>) -> PinBook {
         let is_lost = self.pins().lost.is_some();
         let mut book = if is_lost { PinBook::default() } else { self.pins().clone() };
@@ -95,29 +98,29 @@ impl RecordedServer {
         book
     }
 
-    /// Whether a person is still to say that the server may be used at all.
+    /// Whether a person still has to decide whether the server may be used at all.
     pub fn awaits_first_approval(&self) -> bool {
         awaits_first_approval(self.status(), self.pins())
     }
 
-    /// Judges a surface under this posture, or under the one that the server's gate runs with.
+    /// Judges a surface under the given posture, or under that of the server's gate.
     pub fn judge(&self, surface: &Surface, posture: Option<Posture>) -> SurfaceJudgement {
         let posture = posture.unwrap_or(self.settings.posture);
         self.judge_with(self.pins(), surface, posture, &mut Compared::default())
     }
 
-    /// Judges a surface as the server's status counts it, whatever the posture serves.
+    /// Judges a surface for the server's status, which does not depend on what the posture serves.
     pub fn judge_for_status(&self, surface: &Surface) -> SurfaceJudgement {
         self.judge(surface, Some(self.settings.posture.for_status()))
     }
 
-    /// The status after something happened, which the status machine may not allow.
+    /// The status after an event, if the status allows that transition.
     pub(super) fn next(&self, happening: Happening) -> Result<ServerStatus, ActError> {
         let refused = |source| ActError::NotAllowed { server: self.id.clone(), source };
         next(self.status(), happening).map_err(refused)
     }
 
-    /// Whether the status counts anything of a surface as held, were these the pins.
+    /// Whether the status would count anything in a surface as held, if these were the pins.
     pub(super) fn is_held_with(
         &self,
         pins: &PinBook,
@@ -146,8 +149,9 @@ impl RecordedServer {
     }
 }
 
-/// The posture on the command line of the gate that last ran. It overrides the configuration, as it did in the gate:
-/// otherwise a person would be shown a different judgement than the agent met.
+/// The posture from the command line of the gate that ran last. It overrides the configuration here
+/// as it did in the gate; otherwise a person would see a different judgement from the one that the
+/// agent encountered.
 fn posture_of_gate(snapshot: &Snapshot) -> Option<Posture> {
     let server = snapshot.server.as_ref().filter(|server| server.lost.is_none());
     server.and_then(|server| server.launch.as_ref()).and_then(Launch::posture)

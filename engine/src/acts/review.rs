@@ -1,4 +1,4 @@
-//! What a person has to look at: a server as it was last observed, judged against its pins.
+//! What a person must review: a server's last observation, judged against its pins.
 
 use crate::acts::{ActError, RecordedServer, ReviewedHash};
 use contract::surface::{Entry, EntryId, EntryType, Surface};
@@ -13,12 +13,12 @@ pub struct Review {
     pub server: RecordedServer,
     pub surface: Option<Surface>,
     pub judgement: SurfaceJudgement,
-    /// Entries that monitor serves and that still wait for review.
+    /// Entries that monitor serves although they wait for review.
     noted: BTreeSet<EntryId>,
 }
 
 impl Review {
-    /// Judges the recorded surface; a server that was never observed has none.
+    /// Judges the recorded surface. A server that was never observed has none.
     pub fn of(server: RecordedServer) -> Result<Review, ObservationError> {
         let observation = server.snapshot.observation.as_ref();
         let surface = observation.map(store::Observation::surface).transpose()?;
@@ -33,7 +33,7 @@ impl Review {
         Ok(Review { server, surface, judgement, noted })
     }
 
-    /// Everything that is held or deferred, and under monitor what guard would hold or defer.
+    /// Everything held or deferred and, under monitor, what guard would hold or defer.
     pub fn waiting(&self) -> impl Iterator<Item = &Judgement> {
         let is_waiting = |entry: &&Judgement| entry.is_waiting() || self.noted.contains(&entry.id);
         let (held, others): (Vec<&Judgement>, Vec<&Judgement>) = self
@@ -45,7 +45,7 @@ impl Review {
         held.into_iter().chain(others)
     }
 
-    /// Which calls a waiting change of a tool holds; nothing where it holds none.
+    /// Which calls a waiting change of a tool holds; `None` if it holds none.
     pub fn reach(&self, entry: &Judgement) -> Option<CallReach> {
         if !entry.verdict.is_held() || entry.id.entry_type != EntryType::Tool {
             return None;
@@ -72,14 +72,14 @@ impl Review {
         self.surface.as_ref().map(|surface| surface.surface_hash().into())
     }
 
-    /// Whether a pin or the last surface has an entry that is called so.
+    /// Whether a pin or the last surface has an entry with this name.
     pub(super) fn has_entry(&self, key: &str) -> bool {
         let pinned = self.server.pins().iter().map(|(id, _)| id);
         let observed = self.surface.iter().flat_map(Surface::entries).map(Entry::id);
         pinned.chain(observed).any(|id| is_called(id, key))
     }
 
-    /// The one of some entries that a key names.
+    /// The entry that a key names.
     pub(super) fn find<T>(
         entries: impl Iterator<Item = T>,
         id: impl Fn(&T) -> &EntryId,
@@ -93,7 +93,7 @@ impl Review {
     }
 }
 
-/// The hash that names what waits: of the entry as it is now, or of the one that is gone.
+/// The hash that identifies a waiting change: of the current entry, or of the removed one.
 pub fn hash_of(entry: &Judgement) -> Option<ReviewedHash> {
     entry.reviewed_hash().map(Into::into)
 }

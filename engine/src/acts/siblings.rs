@@ -1,7 +1,9 @@
-//! Servers of several hosts that are launched the same way: what a person decides about one of them counts for all.
+//! Servers of several hosts with the same launch: what a person decides about one of them applies
+//! to all.
 //!
-//! The act on the server that the person named comes first. Each of the others is an act of its own, in its own history and
-//! with its own line in the ledger, which names the server that the person decided about.
+//! The act on the server that the person named comes first. For each of the others there is a
+//! separate act, in its own history and with its own ledger line, which names the server that the
+//! person decided about.
 
 use crate::acts::{ActError, RecordedServer, held_changes};
 use crate::judge::ATTEMPTS;
@@ -17,25 +19,25 @@ use store::{
     StoreError,
 };
 
-/// What the configuration says for a server.
+/// Returns the settings from the configuration for a server.
 pub type Configured<'c> = &'c dyn Fn(&ServerId) -> Settings;
 
-/// What a decision did.
+/// The effects of a decision.
 #[derive(Debug)]
 pub struct Decided {
     pub status: ServerStatus,
     pub shared: Vec<Shared>,
 }
 
-/// What a decision about one server did to another one that is launched the same way.
+/// The effect of a decision about one server on another one with the same launch.
 #[derive(Debug)]
 pub struct Shared {
     pub server: ServerId,
-    /// The status of the server now, or why it is as it was.
+    /// The current status of the server, or why it was not changed.
     pub outcome: Result<ServerStatus, ActError>,
 }
 
-/// The servers that a decision counts for as well, read before the decision is written.
+/// The servers that a decision also applies to, read before the decision is written.
 #[derive(Debug)]
 pub(super) struct Siblings {
     decided: ServerId,
@@ -58,8 +60,8 @@ impl Siblings {
         Ok(Siblings { decided: id.clone(), file, ids })
     }
 
-    /// Acts on each of them. `act` says what to write for a server as it stands now, if anything; it is asked again where
-    /// the server's gate wrote in between.
+    /// Performs an act on each of them. `act` returns what to write for a server in its current
+    /// state, if anything. It is called again if the server's gate wrote in between.
     pub(super) fn share(
         &self,
         store: &mut dyn Store,
@@ -92,7 +94,7 @@ impl Siblings {
         act: impl Fn(&RecordedServer) -> Result<Option<SharedAct>, ActError>,
     ) -> Result<Option<ServerStatus>, ActError> {
         let server = RecordedServer::read(store, id, configured(id), by.at)?;
-        // A record that cannot be trusted is a person's to look at.
+        // A person must examine a record that cannot be trusted.
         if server.pins().is_damaged() || server.snapshot.server.is_none() {
             return Ok(None);
         }
@@ -112,7 +114,7 @@ impl Siblings {
     }
 }
 
-/// What is written for a server because of a decision about another one.
+/// What to write for a server because of a decision about another one.
 #[derive(Debug)]
 pub(super) struct SharedAct {
     pub(super) name: &'static str,
@@ -120,7 +122,7 @@ pub(super) struct SharedAct {
     pub(super) pins: Vec<NewPin>,
     pub(super) withdraw: Vec<contract::surface::EntryId>,
     pub(super) detail: Option<String>,
-    /// What was held of the server and is decided by that.
+    /// The server's held changes that this decides.
     pub(super) held: Vec<HeldChange>,
     pub(super) decision: Option<HoldDecision>,
 }
@@ -137,16 +139,16 @@ impl SharedAct {
 pub(super) struct Approval<'a> {
     pub(super) name: &'static str,
     pub(super) entries: &'a [Entry],
-    /// All that is pinned of the server since.
+    /// All pins of the server after the approval.
     pub(super) book: &'a PinBook,
-    /// The file that the server's entry is in.
+    /// The file that contains the server's entry.
     pub(super) file: Option<EntryFile>,
     pub(super) detail: Option<&'a str>,
     pub(super) by: By<'a>,
 }
 
 impl Approval<'_> {
-    /// What it means for another server that is launched the same way.
+    /// The corresponding act for another server with the same launch.
     pub(super) fn for_sibling(
         &self,
         sibling: &RecordedServer,
@@ -189,8 +191,9 @@ impl Approval<'_> {
         Ok(Some(SharedAct { pins, detail, held, decision, ..shared }))
     }
 
-    /// The entries that the other server has pinned or shows. One that it never showed would look as if it was removed; its
-    /// gate takes the pin over when the server shows the entry.
+    /// The entries that the other server has pinned or shows. An entry that it never showed would
+    /// look as if it had been removed; its gate takes the pin over when the server first shows the
+    /// entry.
     fn known_to(&self, sibling: &RecordedServer, surface: &Surface) -> Vec<Entry> {
         let is_known = |entry: &&Entry| {
             sibling.pins().get(entry.id()).is_some() || surface.entry(entry.id()).is_some()
@@ -202,8 +205,8 @@ impl Approval<'_> {
         self.entries.iter().filter(is_known).filter(is_new).cloned().collect()
     }
 
-    /// All entries of a server that waits for its first approval, if a person approved exactly these. Entries of which one
-    /// is in the file of a project wait for an approval of their own.
+    /// All entries of a server that waits for its first approval, if a person approved exactly
+    /// these. If either server's entry is in a project's file, it needs an approval of its own.
     fn completes_first(&self, sibling: &RecordedServer, surface: &Surface) -> Option<Vec<Entry>> {
         let file = sibling.snapshot.server.as_ref()?.identity()?.file;
         let are_users = file == EntryFile::User && self.file == Some(EntryFile::User);
@@ -219,7 +222,7 @@ impl Approval<'_> {
     }
 }
 
-/// Whether a person approved exactly this entry with a pin.
+/// Whether a pin shows that a person approved exactly this entry.
 fn is_approved_as(pin: &Pin, entry: &Entry) -> bool {
     pin.basis == Basis::Person
         && pin.entry.is_gone() == entry.is_gone()

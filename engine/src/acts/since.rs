@@ -1,12 +1,13 @@
-//! Since when changes wait, by the history of a server.
+//! Determines from a server's history since when changes have been waiting.
 
 use gate::judge::Judgement;
 use gate::server::ServerStatus;
 use gate::time::Timestamp;
 use store::HistoryEvent;
 
-/// Since when entries of a server wait. The history has the hash of the whole surface at each act and not of each entry, so
-/// this is known only while nothing else of the surface changed.
+/// Since when entries of a server have been waiting. Each act in the history records the hash of
+/// the whole surface rather than of each entry, so this is known only if nothing else in the
+/// surface changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Since {
     held: Option<Timestamp>,
@@ -21,7 +22,8 @@ impl Since {
             act.surface_hash_after.is_some() && act.surface_hash_before != act.surface_hash_after
         };
         let is_first = |act: &HistoryEvent| act.surface_hash_before.is_none();
-        // Nothing was held before the status became what it is, so everything that is held began to be at that act.
+        // Nothing was held before the status changed to its current value, so everything held now
+        // was held from that act on.
         let turned = acts
             .iter()
             .rposition(|act| act.status_after.is_some() && act.status_before != act.status_after);
@@ -30,7 +32,8 @@ impl Since {
         let held = turned.filter(|act| {
             matches!(act.status_after, Some(ServerStatus::Changed | ServerStatus::Pending))
         });
-        // A deferred entry leaves the status alone. If the surface moved once, it is what moved.
+        // A deferred entry does not affect the status. If the surface changed exactly once, that
+        // was the entry's change.
         let mut moved = acts.iter().filter(|act| has_moved(act) && !is_first(act));
         let deferred = moved.next().filter(|_| moved.next().is_none());
         Since { held: held.map(|act| act.at), deferred: deferred.map(|act| act.at) }

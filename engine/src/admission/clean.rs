@@ -1,5 +1,6 @@
-//! A program that is admitted by itself and started by another part of the gate, for one caller after the other. For each
-//! check it is asked in a clean environment, and ended.
+//! A program that is admitted separately, while another part of the gate starts it for its callers.
+//! For each check, the program is started in a clean environment, asked for its handshake, and
+//! ended.
 
 use super::local::{Answered, LocalServer, Startable};
 use crate::stdio::handover::handover;
@@ -16,7 +17,7 @@ pub struct CleanProgram {
     become_with: Option<PathBuf>,
     start_timeout: Duration,
     server: LocalServer,
-    /// The package that the program was when it was last asked.
+    /// The package that the program belonged to at the last check.
     package: Option<PackageSighting>,
 }
 
@@ -32,7 +33,7 @@ impl CleanProgram {
     }
 }
 
-/// A program that nothing is ever handed over of.
+/// A program that is never handed over to a session.
 fn unstarted(
     launch: &StdioLaunch,
     file: &Path,
@@ -44,7 +45,7 @@ fn unstarted(
 }
 
 impl Startable for CleanProgram {
-    /// Each check is a whole one: what is started later is what was there at the last check.
+    /// Every check is complete: what is started later is what was there at the last check.
     fn is_started(&self) -> bool {
         false
     }
@@ -60,7 +61,7 @@ impl Startable for CleanProgram {
 
     fn ask_cleanly(&mut self, greeting: Greeting) -> Result<Answered, Denial> {
         let CleanProgram { launch, file, become_with, start_timeout, .. } = self;
-        // The program may have been replaced since it was last asked.
+        // The program may have been replaced since the last check.
         self.server = unstarted(launch, file, become_with.as_ref(), *start_timeout);
         let answered = self.server.ask_cleanly(greeting)?;
         self.package = Some(answered.program.package.clone());

@@ -1,8 +1,10 @@
-//! A program under the enclaved flavor: it is admitted first and started with the operator's environment after.
+//! A program under the enclaved flavor: it is admitted first, and only then started with the
+//! operator's environment.
 //!
-//! What the document binds (the program's file, its package) is read from files before the start. If only a running
-//! process shows it, or if the document is in the handshake, the program is started once in a clean environment, asked, and
-//! ended. What is started in the end is verified again before it gets its first message.
+//! What the document binds (the program's file, its package) is read from files before the start.
+//! If only a running process shows it, or if the document is in the handshake, the program is first
+//! started in a clean environment, asked for its handshake, and ended. The process that is finally
+//! used is verified again before it receives its first message.
 
 use super::Terms;
 use super::source::{self, FoundDocument, MAX_GREETING_BYTES, Source};
@@ -21,41 +23,42 @@ use std::time::{Duration, Instant};
 use wire::StdioLaunch;
 use wire::attestation::{FetchError, FetchLimits, Greeting, greet_program};
 
-/// How often a launcher's processes are looked at until the package runs.
+/// The interval for checking a launcher's processes until the package runs.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a program that was started and is not used may take to end by itself.
+/// How long an unused program may take to exit by itself.
 const END_GRACE: Duration = Duration::from_secs(1);
 
-/// A program that can be started, and what is known of it at each stage.
+/// A program that can be started, and what is known about it at each stage.
 pub trait Startable: Send {
     fn is_started(&self) -> bool;
 
-    /// The program as its files describe it.
+    /// The program according to its files.
     fn on_disk(&mut self) -> Program;
 
-    /// Whether only a running process shows which package the program is.
+    /// Whether only a running process shows which package the program belongs to.
     fn is_launcher(&self) -> bool;
 
-    /// Starts the program in a clean environment, greets it as the gate itself, and ends it.
+    /// Starts the program in a clean environment, does a handshake on the gate's own behalf, and
+    /// ends it.
     fn ask_cleanly(&mut self, greeting: Greeting) -> Result<Answered, Denial>;
 
-    /// Starts the program with its whole environment. Nothing is sent to it.
+    /// Starts the program with its full environment. Nothing is sent to it.
     fn start(&mut self) -> Result<(), Denial>;
 
-    /// The program that was started, as it runs.
+    /// The started program, according to its processes.
     fn running(&mut self) -> Program;
 
-    /// Lets the session speak to the program that was started.
+    /// Lets the session communicate with the started program.
     fn hand_over(&mut self) -> Result<(), Denial>;
 
-    /// Ends a program that was started and not handed over.
+    /// Ends a program that was started but not handed over.
     fn stop(&mut self);
 }
 
-/// What a program answered in a clean environment, and what it was while it ran.
+/// A program's response in a clean environment, and what it was while it ran.
 #[derive(Debug, Clone)]
 pub struct Answered {
-    /// Its answer to the handshake; `None` if it refused.
+    /// Its response to the handshake; `None` if it refused.
     pub handshake: Option<String>,
     pub program: Program,
 }
@@ -115,19 +118,19 @@ pub(super) fn admit(
     (outcome, found)
 }
 
-/// A program of this machine.
+/// A program on this machine.
 #[derive(Debug)]
 pub struct LocalServer {
     launch: StdioLaunch,
     /// Where the program was found.
     file: PathBuf,
-    /// This program, which becomes the server on Linux.
+    /// The path of this program, through which the server is started on Linux.
     become_with: Option<PathBuf>,
     start_timeout: Duration,
     handover: Handover,
-    /// The digests of the file, and the file that they were made of.
+    /// The file's digests, and the identity of the file when they were computed.
     digests: Option<(String, Vec<Digest>)>,
-    /// What the program answered in a clean environment. It is asked once.
+    /// The program's response in a clean environment. It is asked only once.
     answered: Option<Answered>,
     stage: Stage,
 }
@@ -167,7 +170,8 @@ impl LocalServer {
         }
     }
 
-    /// The digests of the program's file as it is now. A large file takes long, so they are made anew only if it changed.
+    /// The digests of the program's current file. They are computed again only if it changed,
+    /// because a large file takes long.
     fn digests(&mut self) -> Vec<Digest> {
         let identity = file_identity(&self.file);
         if let (Some((known, digests)), Some(now)) = (&self.digests, &identity)

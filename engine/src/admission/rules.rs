@@ -1,4 +1,5 @@
-//! How a server is admitted, from the configuration's keys: the trust root and the scheme are read, and the checker is made.
+//! Reads the trust root and the scheme that the configuration names, and creates the admission
+//! checker.
 
 use super::{Checker, CleanProgram, LocalServer, Source, Subject, Terms};
 use crate::package::PackageFinder;
@@ -19,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wire::Upstream;
 
-/// Why the configuration of admission cannot be used. The sentence is for the operator.
+/// Why the admission configuration cannot be used. The message is for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     #[error("{what} `{}`: {source}", path.display())]
@@ -36,19 +37,20 @@ pub enum RulesError {
     Other(String),
 }
 
-/// How a server is admitted.
+/// The rules for admitting a server.
 #[derive(Debug)]
 pub struct AdmissionRules {
     pub terms: Terms,
     pub max_age: Duration,
-    /// The operator's own file, in place of what the server publishes.
+    /// The operator's own attestation file, used instead of what the server publishes.
     pub attestation: Option<PathBuf>,
-    /// The digest that the program must have, if one is configured.
+    /// What the program must match, if configured.
     pub bindings: Vec<Binding>,
 }
 
 impl AdmissionRules {
-    /// The rules of these keys. `None` if no attestation is required. Relative paths are in `folder`.
+    /// The rules in these keys. `None` if no attestation is required. Relative paths are resolved
+    /// against `folder`.
     pub fn of(keys: &AdmissionKeys, folder: &Path) -> Result<Option<AdmissionRules>, RulesError> {
         let file = |name: &Option<Text>| name.as_deref().map(|name| folder.join(name));
         let (Some(trust_root), Some(required)) = (file(&keys.trust_root), &keys.required) else {
@@ -66,7 +68,7 @@ impl AdmissionRules {
         .map(Some)
     }
 
-    /// The same with what a command line named in place of some keys.
+    /// Like [`Self::of`], with values from a command line instead of some keys.
     pub fn requiring(
         trust_root: &Path,
         required: String,
@@ -93,7 +95,7 @@ impl AdmissionRules {
     }
 }
 
-/// A program: its file, and whether it runs.
+/// A program: its file, and whether it is running.
 #[derive(Debug)]
 pub struct Started {
     pub file: PathBuf,
@@ -102,15 +104,15 @@ pub struct Started {
 
 #[derive(Debug)]
 pub enum Stage {
-    /// It runs, as these processes if they are known.
+    /// It runs as these processes, if they are known.
     Running(Option<ServerGroup>),
     /// The checker starts it once it is admitted.
     Later { handover: Handover, start_timeout: Duration },
-    /// Another part of the gate starts it, as often as it needs it, once it is admitted.
+    /// Another part of the gate starts it as needed once it is admitted.
     Elsewhere { start_timeout: Duration },
 }
 
-/// Checks the attestation that the operator names or the server publishes.
+/// Creates the checker for the attestation that the operator names or the server publishes.
 pub fn checker_of(
     rules: AdmissionRules,
     upstream: &Upstream,
@@ -153,8 +155,9 @@ pub fn checker_of(
     Ok(Checker::new(terms, subject, file.unwrap_or(source)))
 }
 
-/// The digest of a program's file and its package. Both are read while it starts: what runs is what was there
-/// then. The package's record is read again each time, because it may be replaced while the server runs.
+/// Observes the digest of a program's file, and its package. Both are first read while the program
+/// starts, because the content at that time is what runs. The package's record is read again each
+/// time, because it may be replaced while the server runs.
 fn observed(path: PathBuf, mut finder: PackageFinder) -> Box<dyn FnMut() -> Program + Send> {
     let mut reading = Some(std::thread::spawn(move || {
         finder.begin();
@@ -182,7 +185,7 @@ pub fn read_trust_root(path: &Path) -> Result<TrustRoot, RulesError> {
     })
 }
 
-/// A built-in scheme by its name, or one from a file.
+/// A built-in scheme by name, or one from a file.
 pub fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, RulesError> {
     if let Some(scheme) = Scheme::built_in(name) {
         return Ok(Cow::Borrowed(scheme));
@@ -198,7 +201,7 @@ pub fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, RulesError> {
     }
 }
 
-/// The file's bytes, or one more than the limit: the parser reports that there are too many.
+/// Reads up to one byte more than the limit; the parser then reports that the file is too large.
 fn read(what: &'static str, path: &Path, limit: usize) -> Result<Vec<u8>, RulesError> {
     let wrong = |source| RulesError::Unreadable { what, path: path.to_owned(), source };
     let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);

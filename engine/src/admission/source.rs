@@ -1,4 +1,4 @@
-//! Where a server's document is looked for.
+//! Where a server's document is searched for.
 
 use attest::{Denial, IN_BAND_CAPABILITY, MAX_DOCUMENT_BYTES, WELL_KNOWN_PATHS};
 use contract::hash::sha256_hex;
@@ -9,31 +9,33 @@ use std::path::{Path, PathBuf};
 use wire::HttpEndpoint;
 use wire::attestation::{FETCH_PATIENCE, FetchLimits, Greeting, fetch, greet};
 
-/// The largest answer to a handshake of the gate's own. It may hold a document and everything else that a server says.
+/// The largest response to the gate's own handshake. It may contain a document in addition to
+/// everything else.
 pub(super) const MAX_GREETING_BYTES: usize = 4 * MAX_DOCUMENT_BYTES;
 
-/// Where a document is looked for.
+/// Where a document is searched for.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A file that the operator names, also for a server that publishes nothing. No other place is asked.
+    /// A file that the operator names, also for a server that publishes nothing. No other place is
+    /// used.
     File(PathBuf),
     /// The well-known paths of a remote server's origin, then its handshake.
     Published(HttpEndpoint),
-    /// The server's handshake: the answer to `initialize` or `server/discover`.
+    /// The server's handshake: the response to `initialize` or `server/discover`.
     InBand,
 }
 
-/// A document as it was found.
+/// A document as found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundDocument {
     pub(super) bytes: Vec<u8>,
     pub(super) is_in_band: bool,
 }
 
-/// What a check rested on, to tell whether a handshake that comes later adds to it.
+/// The evidence of a check, used to decide whether a later handshake adds to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Evidence {
-    /// The operator's file decides alone: the handshake is not looked at.
+    /// The operator's file decides alone, so the handshake is not examined.
     pub(super) ignores_handshake: bool,
     /// The document was found in a handshake.
     pub(super) is_in_band: bool,
@@ -50,8 +52,8 @@ impl Evidence {
         }
     }
 
-    /// Whether a check with this evidence counts for what the handshake carries too: the handshake has no document, or the
-    /// same one.
+    /// Whether a check with this evidence also covers a handshake: it has no document, or the same
+    /// one.
     pub(super) fn covers(&self, handshake: &str) -> bool {
         self.ignores_handshake
             || match in_band(handshake) {
@@ -62,8 +64,9 @@ impl Evidence {
 }
 
 impl Source {
-    /// The document, or `None` if there is none anywhere. A remote server that has not been greeted yet (`handshake` is
-    /// `None`) is greeted by the gate itself if its well-known paths have no document.
+    /// Finds the document. Returns `None` if there is none. If there is no handshake with a remote
+    /// server yet (`handshake` is `None`) and its well-known paths have no document, the gate does
+    /// a handshake itself.
     pub(super) fn find(
         &self,
         handshake: Option<&str>,
@@ -89,7 +92,7 @@ impl Source {
         }
     }
 
-    /// A document in the handshake beside the one that was found elsewhere. It has to verify too.
+    /// A document in the handshake besides the one found elsewhere. It must verify too.
     pub(super) fn second_document(
         &self,
         handshake: Option<&str>,
@@ -104,7 +107,7 @@ impl Source {
     }
 }
 
-/// A file's bytes, at most one more than the limit: the parser refuses what is too long.
+/// Reads up to one byte more than the limit; the parser refuses what is too long.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Denial> {
     let failed =
         |error: std::io::Error| Denial::fetch_failed(format!("`{}`: {error}", path.display()));
@@ -119,7 +122,7 @@ pub(super) fn found_in(handshake: &str) -> Option<FoundDocument> {
     in_band(handshake).map(|bytes| FoundDocument { bytes, is_in_band: true })
 }
 
-/// `capabilities.experimental` of a handshake may carry the document.
+/// The document in a handshake's `capabilities.experimental`.
 fn in_band(handshake: &str) -> Option<Vec<u8>> {
     let document = Document::parse(handshake).ok()?;
     let experimental = document.root().get("capabilities")?.get("experimental")?;

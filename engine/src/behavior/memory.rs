@@ -1,5 +1,5 @@
-//! What was observed of a server's tools in this process. It is never written down, and belongs to one definition of one
-//! way to start the server.
+//! The observations of a server's tools in this process. They are never stored, and each belongs to
+//! one definition of a tool and one way to start the server.
 
 use contract::hash::EntryHash;
 use contract::surface::{Entry, EntryId, EntryType, Surface};
@@ -10,15 +10,16 @@ use gate::verdict::Verdict;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most answers that are remembered of one server. Past it all are forgotten, which holds again what they cleared.
+/// The most results remembered per server. Beyond that all are forgotten, which holds again what
+/// they cleared.
 pub const MAX_REMEMBERED: usize = 1_000;
 
-/// What an answer is about: one definition of a tool, of a server that is started in one way.
+/// What a result applies to: one definition of a tool, on a server started in one way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observable {
     pub id: EntryId,
     pub entry: EntryHash,
-    /// Of where the server comes from: its program's digest and the package's version are part of it.
+    /// The hash of the origin entry, which includes the program's digest and the package's version.
     pub origin: Option<EntryHash>,
 }
 
@@ -32,14 +33,14 @@ impl Observable {
     }
 }
 
-/// A change that behaviour could settle, and that was not looked at yet.
+/// A change that behavior could settle, and that has not been tested yet.
 #[derive(Debug, Clone)]
 pub struct Unobserved {
     pub key: Observable,
     pub tool: Entry,
 }
 
-/// The answers so far. Copies are cheap: they share the answers.
+/// The results so far. Clones are cheap, because they share them.
 #[derive(Debug, Clone, Default)]
 pub struct ObservedBehavior(Arc<HashMap<Observable, Behavior>>);
 
@@ -52,7 +53,7 @@ impl ObservedBehavior {
         known.insert(key, behavior);
     }
 
-    /// Takes a judgement as far up the ladder as there are tiers. Returns what is yet to be looked at.
+    /// Takes a judgement up the ladder. Returns what still has to be tested.
     pub fn climb(
         &self,
         corpus: &dyn Corpus,
@@ -73,7 +74,7 @@ impl ObservedBehavior {
     }
 }
 
-/// A change that behaviour could settle, where nothing is known of it.
+/// The change to test, if behavior could settle it and there is no result yet.
 fn unobserved(
     judgement: &Judgement,
     origin: Option<&Entry>,
@@ -85,7 +86,8 @@ fn unobserved(
     (!known.contains_key(&key)).then(|| Unobserved { key, tool: tool.clone() })
 }
 
-/// The tier as the path asks it: what is not known is being looked at, or is not looked at.
+/// The tier as the call path consults it: a missing result means that a test is pending or not
+/// possible.
 struct Known<'a> {
     observed: &'a ObservedBehavior,
     consent: Consent,

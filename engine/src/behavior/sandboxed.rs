@@ -1,5 +1,5 @@
-//! The sandbox leg's server: started where it reaches no network, sees a folder made for it and what it runs from, and gets
-//! no credentials.
+//! The server of the sandbox leg: started without network access and without credentials, it sees
+//! only a folder made for it and the files that it needs to run.
 
 use super::snapshot::Snapshot;
 use super::{Confined, Isolation, Watch};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use wire::StdioLaunch;
 
-/// What a server may use while it is tried.
+/// The server's resource limits during a test.
 const LIMITS: Limits = Limits {
     processes: 64,
     memory_bytes: 2 << 30,
@@ -23,18 +23,19 @@ const LIMITS: Limits = Limits {
     open_files: 1_024,
     connections: 8,
 };
-/// The variables of our environment that it gets: none of them is where a credential is put.
+/// The variables of our environment that the server gets. None of them usually holds a credential.
 const VARIABLES: [&str; 6] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM"];
-/// The most things that are remembered of one program: a flood says no more than its beginning.
+/// The most observations kept per program. In a flood, the first ones are enough.
 const MAX_SEEN: usize = 100;
-/// What is in the folder of a package.
+/// Files and folders that mark the folder of a package.
 const PACKAGES: [&str; 3] = ["package.json", "node_modules", "pyproject.toml"];
-/// How far above a script the folder is looked for that packages were installed in, and the package that it belongs to.
+/// How many parent folders of a script are searched for installed packages, and for the package it
+/// belongs to.
 const MAX_LEVELS: usize = 12;
 const MAX_PACKAGE_LEVELS: usize = 3;
-/// Where a program may write whatever it says of itself: what is there is thrown away.
+/// Folders that a program may write to whatever it claims, because their contents are discarded.
 const OWN: [&str; 3] = ["/tmp", "/dev", "/proc"];
-/// What in the folder of a process in procfs leads elsewhere.
+/// Entries in a procfs process folder that lead elsewhere.
 const LEADING_ON: [&str; 5] = ["cwd", "fd", "map_files", "root", "task"];
 /// The home, as a confined program sees it.
 const HOME: &str = "/home/server";
@@ -42,7 +43,7 @@ const HOME: &str = "/home/server";
 /// Confines servers with the `sandbox` crate.
 #[derive(Debug)]
 pub struct SandboxIsolation {
-    /// This program, which is the helper.
+    /// The path of this program, which acts as the helper.
     helper: PathBuf,
     /// Holdpoint's own home, which no server sees.
     home: PathBuf,
@@ -53,8 +54,8 @@ impl SandboxIsolation {
         SandboxIsolation { helper, home }
     }
 
-    /// What a server needs that is run from this path: the folder that its packages were installed in, the package that a
-    /// script belongs to, or else what is named.
+    /// What a server that runs from this path needs: the folder in which its packages were
+    /// installed, the package that a script belongs to, or else the path itself.
     fn tree_of(&self, path: &Path) -> Option<PathBuf> {
         let path = path.canonicalize().ok()?;
         if path.is_dir() {
@@ -62,7 +63,7 @@ impl SandboxIsolation {
         }
         let folders = || path.ancestors().skip(1).take(MAX_LEVELS).filter(|it| self.may_show(it));
         let is_package = |folder: &&Path| PACKAGES.iter().any(|name| folder.join(name).exists());
-        // Packages beside it may be needed, and one may be installed in another.
+        // Neighboring packages may be needed, and one may be installed inside another.
         let installed = folders().filter(|folder| folder.ends_with("node_modules")).last();
         let tree = installed.and_then(Path::parent).filter(|tree| self.may_show(tree));
         let tree = tree.or_else(|| folders().take(MAX_PACKAGE_LEVELS).find(is_package));
@@ -89,7 +90,7 @@ impl Isolation for SandboxIsolation {
             launch.arguments.iter().map(|word| existing(launch, word)).collect();
         let read: Vec<PathBuf> =
             words.iter().filter_map(|word| self.tree_of(word.as_ref()?)).collect();
-        // What it is shown may lie in `/tmp` too, and is not its own.
+        // The paths shown to it may be below `/tmp` too, but do not belong to it.
         let shown = read.iter().cloned().chain([work.clone()]).collect();
         let profile = Profile {
             files: FilePolicy::WorkspaceOnly,
@@ -124,7 +125,8 @@ impl Isolation for SandboxIsolation {
     }
 }
 
-/// What a word of the launch names, where that is there. It starts in another folder, so the path is made whole.
+/// The existing path that a word of the launch names. It is made absolute, because the program
+/// starts in another folder.
 fn existing(launch: &StdioLaunch, word: &OsStr) -> Option<PathBuf> {
     let directory = launch.directory.clone().or_else(|| std::env::current_dir().ok())?;
     let path = directory.join(word);
@@ -138,11 +140,11 @@ fn absolute((path, word): (&Option<PathBuf>, &OsString)) -> OsString {
 
 fn environment() -> Vec<(OsString, OsString)> {
     let known = VARIABLES.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-    // A module that is imported late is no write of the tool's.
+    // Importing a module late must not count as a write by the tool.
     known.chain([("PYTHONDONTWRITEBYTECODE".into(), "1".into())]).collect()
 }
 
-/// What was seen so far.
+/// The observations so far.
 #[derive(Debug, Default)]
 struct Seen {
     sighting: Mutex<Sighting>,
@@ -178,7 +180,7 @@ fn push(list: &mut Vec<String>, what: String) {
     }
 }
 
-/// Whether a program wrote, or tried to, where that is not its own to throw away.
+/// Whether a program wrote, or tried to write, outside the folders whose contents are discarded.
 fn is_write(access: &Access, shown: &[PathBuf]) -> bool {
     let is_in = |folder: &Path| access.path.starts_with(folder);
     let is_own = !shown.iter().any(|folder| is_in(folder))
@@ -194,7 +196,8 @@ fn is_write(access: &Access, shown: &[PathBuf]) -> bool {
     }
 }
 
-/// Whether a path of procfs leads to a file that could not be told. A stream of the program's own is told by its kind.
+/// Whether a procfs path leads to a file that cannot be identified. The program's own streams are
+/// identified by their kind.
 fn leads_on(path: &Path) -> bool {
     let parts: Vec<&OsStr> = path.iter().collect();
     let [_, first, _, kind, rest @ ..] = parts.as_slice() else { return false };
@@ -206,9 +209,10 @@ fn leads_on(path: &Path) -> bool {
 struct Watched {
     watch: sandbox::Watch,
     seen: Arc<Seen>,
-    /// The folders that it keeps files in, each with its name inside.
+    /// The writable folders, each with its name inside.
     folders: [(PathBuf, PathBuf); 2],
-    /// What was in them before the first call: a file that was open by then can be written to without another word.
+    /// Their contents before the first call. A file that was already open can be written to without
+    /// another event.
     before: Mutex<Snapshot>,
     _scratch: TempDir,
 }
@@ -226,7 +230,7 @@ impl Watch for Watched {
 
     fn sighting(self: Box<Self>) -> Sighting {
         let Watched { watch, seen, folders, before, _scratch } = *self;
-        // Ends what the program left, so that nothing more can come.
+        // Ends leftover processes, so that there can be no further events.
         drop(watch);
         let before = before.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut sighting = seen.change(std::mem::take);
@@ -278,7 +282,7 @@ mod tests {
         make("own/package.json");
         let script = make("own/dist/index.js");
         assert_eq!(elsewhere.tree_of(&script), Some(root.join("own")));
-        // Never a folder that Holdpoint's own home is in.
+        // Never a folder that contains Holdpoint's own home.
         assert_eq!(isolation("own/home").tree_of(&script), Some(script.clone()));
         let alone = make("alone/server.py");
         assert_eq!(elsewhere.tree_of(&alone), Some(alone));

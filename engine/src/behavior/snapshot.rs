@@ -1,22 +1,22 @@
-//! What is in the folders of a server that is tried, so that what it changed can be told afterwards.
+//! A snapshot of a tested server's folders, used to find out what the server changed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
-/// The most files that are looked at.
+/// The most files that are examined.
 const MAX_FILES: usize = 10_000;
 const MAX_DEPTH: usize = 32;
 
-/// The state of each file, by the name that the server has for it.
+/// The state of each file, by the name that the server sees.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     files: BTreeMap<PathBuf, FileState>,
-    /// There were more than are looked at.
+    /// There were more files than are examined.
     is_cut: bool,
 }
 
-/// What changes when a file is written to. The time of the last change of an inode cannot be set by a program.
+/// The values that change when a file is written to. A program cannot set an inode's change time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileState {
     is_folder: bool,
@@ -50,7 +50,7 @@ fn numbers(metadata: &Metadata) -> [i128; 5] {
 }
 
 impl Snapshot {
-    /// Looks at folders, each with the name that the server has for it.
+    /// Examines folders, each given with the name that the server sees.
     pub(super) fn of(folders: &[(PathBuf, PathBuf)]) -> Snapshot {
         let mut snapshot = Snapshot::default();
         for (folder, name) in folders {
@@ -74,8 +74,8 @@ impl Snapshot {
         }
     }
 
-    /// What is new, gone or written to in the later one. Of folders only new ones count: some hold a place while the server
-    /// runs, and are gone afterwards.
+    /// What is new, missing or modified in the later snapshot. For folders, only new ones count:
+    /// some are mount points that exist only while the server runs.
     pub(super) fn changed(&self, later: &Snapshot) -> Vec<PathBuf> {
         let is_changed = |name: &Path, before: Option<&FileState>, now: Option<&FileState>| {
             match (before, now) {

@@ -1,6 +1,6 @@
-//! The install step: a package is installed into a tree of its own, one for each package and version, by an installer that
-//! is confined too. It sees no secrets, has a home that is thrown away, and reaches the registry only; scripts of packages
-//! run in it under the same rules.
+//! The install step: installs a package into a separate folder per package and version, with an
+//! installer that is confined too. The installer sees no secrets, has a temporary home, and reaches
+//! only the registry. Install scripts run under the same rules.
 
 mod registry;
 
@@ -25,18 +25,19 @@ pub use registry::BadRegistry;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstallRules {
     pub code: InstallCode,
-    /// How long an installer may take.
+    /// The timeout for an installer.
     pub timeout: Duration,
-    /// How large the folder of a package may grow. It is looked at every half second while an installer runs, and at its end.
+    /// The largest size of a package's folder. It is checked every half second while an installer
+    /// runs, and at the end.
     pub max_bytes: Option<u64>,
 }
 
-/// Whether code of a package runs while it is installed.
+/// Whether a package's code runs during its installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallCode {
-    /// Install scripts run, confined as the installer is.
+    /// Install scripts run, confined like the installer.
     Confined,
-    /// No install scripts (`--ignore-scripts`), and no package that has to be built (wheels only).
+    /// No install scripts (`--ignore-scripts`), and no packages that must be built (wheels only).
     Never,
 }
 
@@ -48,15 +49,15 @@ impl Default for InstallRules {
 }
 
 const LOOK: Duration = Duration::from_millis(20);
-/// How often the size of a folder is looked at.
+/// The interval for checking the size of a folder.
 const MEASURE: Duration = Duration::from_millis(500);
-/// The most files of a folder that are counted; more count as too large.
+/// The most files counted in a folder; a folder with more counts as too large.
 const MAX_TREE_FILES: u64 = 500_000;
-/// How much of what an installer says is shown.
+/// How much of an installer's output is shown.
 const MAX_SAID_BYTES: usize = 2048;
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Why a package was not installed.
+/// Why a package could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     #[error("`{installer}` was not found, and it is needed to install `{package}`")]
@@ -79,24 +80,24 @@ pub enum InstallError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// A package that is installed.
+/// An installed package.
 #[derive(Debug, Clone)]
 pub(super) struct Installed {
-    /// The folder to be shown to the server.
+    /// The folder to show to the server.
     pub(super) tree: PathBuf,
     pub(super) program: PathBuf,
-    /// What comes before the server's own arguments.
+    /// The arguments that precede the server's own.
     pub(super) arguments: Vec<OsString>,
 }
 
-/// What is written next to an installed package.
+/// The record written next to an installed package.
 #[derive(Debug, Serialize, Deserialize)]
 struct TreeReceipt {
     requirements: Vec<String>,
     version: Option<String>,
 }
 
-/// What the install step works with.
+/// The parameters of the install step.
 pub(super) struct InstallStep<'a> {
     pub(super) cache: &'a Path,
     pub(super) rules: InstallRules,
@@ -104,12 +105,12 @@ pub(super) struct InstallStep<'a> {
     pub(super) minimum: Level,
     pub(super) embedder: &'a Embedder,
     pub(super) user_home: Option<&'a Path>,
-    /// Says what is being done: it may take long.
+    /// Reports progress, because installing may take long.
     pub(super) say: &'a (dyn Fn(&str) + Sync),
 }
 
 impl InstallStep<'_> {
-    /// The installed package. Blocks while it is installed, and while another process installs it.
+    /// Returns the installed package. Blocks while it is being installed, also by another process.
     pub(super) fn ensure(&self, package: &FetchedPackage) -> Result<Installed, InstallError> {
         let tree = self.tree_of(package);
         let above = tree.parent().unwrap_or(self.cache);
@@ -118,8 +119,8 @@ impl InstallStep<'_> {
             move |source| InstallError::File { path, source }
         };
         super::create_private(above).map_err(in_file(above))?;
-        // INVARIANT: nothing of ours is written into the tree once code of a package has run there. A file that it put in the
-        // place of one of ours could be a link to a file of the user's.
+        // INVARIANT: once code of a package has run in its folder, we write nothing there. The code
+        // could have replaced one of our files with a link to a file of the user.
         let (lock_path, receipt_path) = (beside(&tree, "lock"), beside(&tree, "json"));
         let lock = File::create(&lock_path).map_err(in_file(&lock_path))?;
         lock.lock().map_err(in_file(&lock_path))?;
@@ -151,11 +152,11 @@ impl InstallStep<'_> {
         }
     }
 
-    /// One folder for one set of requirements, with a name that a person can read.
+    /// One folder per set of requirements, with a readable name.
     fn tree_of(&self, package: &FetchedPackage) -> PathBuf {
         let all = package.requirements.join("\n");
         let python = package.python.as_deref().unwrap_or_default();
-        // A tree without install scripts is not the one that scripts completed.
+        // A folder installed without install scripts differs from one that they completed.
         let code = match self.rules.code {
             InstallCode::Confined => "",
             InstallCode::Never => "\nno install code",
@@ -199,7 +200,7 @@ impl InstallStep<'_> {
         arguments.extend(package.requirements.iter().map(OsString::from));
         let mut variables = vec![
             ("npm_config_registry", source.url.clone()),
-            // By default npm says for a minute nothing of a registry that it cannot reach.
+            // By default npm retries an unreachable registry for a minute without any output.
             ("npm_config_fetch_retry_mintimeout", "500".to_owned()),
             ("npm_config_fetch_retry_maxtimeout", "2000".to_owned()),
         ];
@@ -274,7 +275,7 @@ impl InstallStep<'_> {
         Ok(None)
     }
 
-    /// Runs an installer confined, until its end.
+    /// Runs an installer confined until it ends.
     #[expect(clippy::too_many_arguments, reason = "each is one part of the same command")]
     fn run(
         &self,
@@ -327,7 +328,7 @@ impl InstallStep<'_> {
     }
 }
 
-/// A file next to a tree, where no package writes.
+/// A file next to a package's folder, where no package can write.
 fn beside(tree: &Path, ending: &str) -> PathBuf {
     let mut name = tree.file_name().unwrap_or_default().to_owned();
     name.push(".");
@@ -342,7 +343,7 @@ enum InstallerEnd {
     TooLarge { bytes: u64 },
 }
 
-/// Waits for an installer, and kills it when the time is over or the folder has grown too large.
+/// Waits for an installer. Kills it on a timeout, or if the folder becomes too large.
 fn wait(child: &mut Child, rules: InstallRules, tree: &Path) -> io::Result<InstallerEnd> {
     let until = Instant::now() + rules.timeout;
     let mut measured = Instant::now();
@@ -365,7 +366,7 @@ fn wait(child: &mut Child, rules: InstallRules, tree: &Path) -> io::Result<Insta
     Ok(end)
 }
 
-/// The bytes of the files below a folder. Links are not followed.
+/// The total size of the files below a folder. Links are not followed.
 fn tree_bytes(folder: &Path) -> u64 {
     let (mut bytes, mut files) = (0_u64, 0_u64);
     let mut waiting = vec![folder.to_owned()];
@@ -386,7 +387,7 @@ fn tree_bytes(folder: &Path) -> u64 {
     bytes
 }
 
-/// The end of what an installer said, as text that a terminal does not act on.
+/// The end of an installer's output, safe for a terminal.
 fn tail_of(mut errors: impl Read) -> String {
     let (mut kept, mut piece) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = errors.read(&mut piece) {
@@ -400,7 +401,7 @@ fn tail_of(mut errors: impl Read) -> String {
 fn read_manifest(folder: &Path) -> Option<serde_json::Value> {
     let mut text = Vec::new();
     let path = folder.join("package.json");
-    // A link could lead to a file of the user's, and a pipe would be waited for.
+    // A link could lead to a file of the user, and reading a pipe would block.
     if !fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }
@@ -409,7 +410,7 @@ fn read_manifest(folder: &Path) -> Option<serde_json::Value> {
     serde_json::from_slice(&text).ok()
 }
 
-/// The program of an npm package: the one that is named, or the one that the package has.
+/// The program of an npm package: the requested one, or its only one.
 fn npm_program(package: &FetchedPackage, tree: &Path) -> Result<Installed, InstallError> {
     let modules = tree.join("node_modules");
     let missing = |program: &str| InstallError::NoProgram {
@@ -426,7 +427,7 @@ fn npm_program(package: &FetchedPackage, tree: &Path) -> Result<Installed, Insta
             folder.join(own_program(&manifest, usual).ok_or_else(|| missing(usual))?)
         }
     };
-    // INVARIANT: what is run lies in the tree, whatever links the package brought along.
+    // INVARIANT: the program is inside the package's folder, whatever links the package contains.
     let real = file.canonicalize().ok().filter(|real| {
         tree.canonicalize().is_ok_and(|tree| real.starts_with(tree)) && real.is_file()
     });
@@ -442,7 +443,7 @@ fn npm_program(package: &FetchedPackage, tree: &Path) -> Result<Installed, Insta
     Ok(Installed { tree, program: node, arguments: vec![real.into()] })
 }
 
-/// As npx chooses it: the only program, or the one that is called as the package is.
+/// Chooses like npx: the only program, or the one named like the package.
 fn own_program(manifest: &serde_json::Value, usual: &str) -> Option<String> {
     match manifest.get("bin")? {
         serde_json::Value::String(path) => Some(path.clone()),

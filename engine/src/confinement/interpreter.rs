@@ -1,16 +1,16 @@
-//! Which file a program's name stands for. Version managers put shims in front of interpreters, which read files of the
-//! user's home; a confined program is started by what is behind the shim.
+//! Finds the file of a program. Version managers put shims before interpreters, and shims read
+//! files of the user's home, so a confined program is started with the interpreter behind the shim.
 
 use crate::program::find_program;
 use std::path::{Path, PathBuf};
 
-/// The file of a program, behind shims.
+/// The file of a program, behind any shims.
 pub(super) fn find_interpreter(program: &str, directory: Option<&Path>) -> Option<PathBuf> {
     let file = find_program(program, directory)?;
     Some(behind_shim(&file, directory).unwrap_or(file))
 }
 
-/// The program behind a shim of pyenv, nodenv or rbenv; `None` if the file is no shim.
+/// The program behind a shim of pyenv, nodenv or rbenv; `None` if the file is not a shim.
 fn behind_shim(file: &Path, directory: Option<&Path>) -> Option<PathBuf> {
     let (folder, name) = (file.parent()?, file.file_name()?);
     let root = folder.parent().filter(|_| folder.ends_with("shims"))?;
@@ -31,7 +31,7 @@ fn behind_shim(file: &Path, directory: Option<&Path>) -> Option<PathBuf> {
     found.into_iter().find(|path| path.is_file())
 }
 
-/// Whether the first line of a file says that Node runs it.
+/// Whether the first line of a file makes Node run it.
 pub(super) fn is_node_script(file: &Path) -> bool {
     let mut beginning = Vec::new();
     let read = std::fs::File::open(file).and_then(|file| {

@@ -1,5 +1,5 @@
-//! The table of known packages and the hosts that they need: data that is shipped, and that a user extends by a file of the
-//! same form in the home.
+//! The table of known packages and the hosts that they need. It is shipped as data, and users can
+//! extend it with a file in the same format in the home.
 
 use contract::origin::Registry;
 use sandbox::HostRule;
@@ -22,11 +22,11 @@ pub struct KnownPackage {
     pub registry: String,
     pub name: String,
     pub hosts: Vec<HostRule>,
-    /// From where these hosts are known.
+    /// The source of this information.
     pub why: String,
 }
 
-/// Where an entry comes from.
+/// The origin of a table entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TableSource {
@@ -56,7 +56,7 @@ pub struct KnownPackages {
 }
 
 impl KnownPackages {
-    /// The shipped table, with the user's own over it.
+    /// The shipped table, overridden by the user's own.
     pub fn read(home: &Path) -> Result<KnownPackages, BadTable> {
         let path = home.join(PACKAGES_FILE);
         let wrong = |problem: String| BadTable { path: path.clone(), problem };
@@ -89,7 +89,7 @@ impl KnownPackages {
         Ok(())
     }
 
-    /// The hosts of a package; none where it is not known.
+    /// The hosts of a package; empty if it is not known.
     pub fn hosts(&self, registry: Registry, name: &str) -> &[HostRule] {
         let key = (registry.as_str().to_owned(), name.to_owned());
         self.entries.get(&key).map_or(&[], |(package, _)| &package.hosts)

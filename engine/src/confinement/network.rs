@@ -1,5 +1,5 @@
-//! Which hosts a confined server may reach: those that the operator names, those that its launch names, and those of the
-//! table of known packages. Pure.
+//! Determines which hosts a confined server may reach: those that the operator names, those in its
+//! launch, and those in the table of known packages. Pure.
 
 use sandbox::{HostRule, NetworkPolicy};
 use settings::Sandbox;
@@ -12,7 +12,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// `named` are the hosts of the launch, `known` those of its package.
+    /// `named` are the hosts in the launch, `known` those of its package.
     pub(super) fn of(keys: &Sandbox, named: Vec<HostRule>, known: &[HostRule]) -> Network {
         let policy = keys.net.map(|word| word.0);
         let allow = match policy {
@@ -35,7 +35,7 @@ impl Network {
     }
 }
 
-/// The hosts that the words of a launch name as URLs. A word is an argument, or the value of a variable.
+/// The hosts of the URLs in a launch's words. A word is an argument, or the value of a variable.
 pub(super) fn named_hosts<'a>(words: impl Iterator<Item = &'a str>) -> Vec<HostRule> {
     let urls = words.filter_map(|word| {
         let at =
@@ -46,7 +46,7 @@ pub(super) fn named_hosts<'a>(words: impl Iterator<Item = &'a str>) -> Vec<HostR
         let (host, port) = (url.host_str()?, url.port_or_known_default()?);
         let is_plain = matches!(url.scheme(), "http" | "ws");
         let prefix = if is_plain { "tcp:" } else { "" };
-        // An address has its port with it and needs no prefix.
+        // An address includes its port and needs no prefix.
         format!("{prefix}{host}:{port}").parse::<HostRule>().ok()
     });
     rules.collect()

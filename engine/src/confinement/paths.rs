@@ -1,14 +1,17 @@
-//! Which paths a launch needs to see: the code that it runs, and the existing paths in its arguments.
+//! Determines which paths a launch needs to see: the code that it runs, and the existing paths in
+//! its arguments.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Folders of the system. A path that is one of these, or above one, is never shown because a word names it.
+/// System folders. One of these, or a folder above one, is never shown just because a word names
+/// it.
 const OF_SYSTEM: [&str; 14] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/root", "/sbin",
     "/sys", "/tmp", "/usr",
 ];
-/// Where credentials are kept: a user's, by the end of a folder in any home, and the system's. They are shown only where
-/// the operator names them as files to read, never because a word of a launch names one.
+/// Where credentials are stored: a user's, given as the end of a folder in any home, and the
+/// system's. They are shown only if the operator lists them as files to read, never because a word
+/// of a launch names one.
 const CREDENTIALS: [&str; 27] = [
     ".aws",
     ".azure",
@@ -41,7 +44,8 @@ const CREDENTIALS: [&str; 27] = [
 /// Files that mark the folder of a project.
 const PROJECT_FILES: [&str; 4] = ["package.json", "pyproject.toml", "setup.py", "deno.json"];
 
-/// The existing paths that the words of a launch name, each once. `within` is the folder that relative ones begin at.
+/// The existing paths in a launch's words, without duplicates. Relative ones are resolved against
+/// `within`.
 pub(super) fn named_paths(words: &[String], within: Option<&Path>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for word in words {
@@ -67,7 +71,7 @@ fn existing(text: &str, within: Option<&Path>) -> Option<PathBuf> {
     (!is_of_system && path.exists() && !holds_credentials(&path)).then_some(path)
 }
 
-/// Whether a path is, or lies in, a place where credentials are kept, also by way of links.
+/// Whether a path is in a place where credentials are stored, also through links.
 pub fn holds_credentials(path: &Path) -> bool {
     let real = path.canonicalize();
     [Some(path), real.as_deref().ok()].into_iter().flatten().any(|path| {
@@ -75,7 +79,7 @@ pub fn holds_credentials(path: &Path) -> bool {
     })
 }
 
-/// The path with `.` and `..` resolved as words.
+/// The path with `.` and `..` resolved textually.
 fn without_dots(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -90,8 +94,9 @@ fn without_dots(path: &Path) -> Option<PathBuf> {
     plain.is_absolute().then_some(plain)
 }
 
-/// What has to be visible so that a file of code can be run: the folder of its packages, of its project, or its own; the
-/// file alone where that folder is a user's home or of the system. `real` has no links in it.
+/// What must be visible to run a code file: the folder of its packages, of its project, or its own
+/// folder; only the file itself if that folder is a user's home or a system folder. `real` must not
+/// contain links.
 pub(super) fn code_root(real: &Path, user_home: Option<&Path>) -> PathBuf {
     let is_too_wide = |folder: &Path| {
         let is_above_home = user_home.is_some_and(|home| home.starts_with(folder));
@@ -108,7 +113,7 @@ pub(super) fn code_root(real: &Path, user_home: Option<&Path>) -> PathBuf {
     project.or(own).unwrap_or(real).to_owned()
 }
 
-/// The npm package that a file belongs to, by its path.
+/// The npm package that a file belongs to, according to its path.
 pub(super) fn npm_package_of(file: &Path) -> Option<String> {
     let real = file.canonicalize().ok()?;
     let mut parts = real.components().map(|part| part.as_os_str().to_string_lossy().into_owned());

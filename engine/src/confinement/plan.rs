@@ -1,33 +1,35 @@
-//! What a launch means once it is confined. Pure: only the words of the command line count.
+//! What to run for a launch once it is confined. Pure: it only depends on the words of the command
+//! line.
 //!
-//! Launchers are not run inside: they need a writable cache, and one that servers share lets each poison the others. The
-//! package is installed by a step of its own, and its program is run on what was installed.
+//! Launchers are not run inside: they need a writable cache, and if servers shared one, each could
+//! poison the others. Instead, a separate step installs the package, and the installed program is
+//! run.
 
 use contract::origin::{
     FetchedPackage, Registry, UnclearFetch, container_options, find_fetched, find_package,
 };
 
-/// How a launch is started confined.
+/// How to start a launch confined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Plan {
     /// The program itself, which may be an interpreter.
     Program(ProgramPlan),
-    /// The program of a package, once the package is installed.
+    /// The program of a package, after the package is installed.
     Package(Box<FetchedPackage>),
 }
 
-/// What a program that is started itself is told to run.
+/// What a directly started program is told to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ProgramPlan {
-    /// The file of code that an interpreter runs.
+    /// The code file that an interpreter runs.
     pub(super) script: Option<String>,
     /// The Python module that is run.
     pub(super) module: Option<String>,
-    /// The project that a launcher (`uv run`) runs it in; empty for the folder that it is started in.
+    /// The project that a launcher (`uv run`) runs it in; empty for the working folder.
     pub(super) project: Option<String>,
 }
 
-/// Why a launch cannot be confined, and what to do.
+/// Why a launch cannot be confined, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
     #[error(
@@ -44,7 +46,7 @@ pub enum NoPlan {
     Unclear(#[from] UnclearFetch),
 }
 
-/// Options of container engines that give a container rights of the machine.
+/// Options of container engines that give a container access to the machine.
 const OPENING: [&str; 8] = [
     "--privileged",
     "--cap-add",
@@ -86,7 +88,8 @@ impl Plan {
     }
 }
 
-/// The option of a container that gives it rights of the machine, if there is one. `None` also for a command that runs none.
+/// The option that gives a container access to the machine, if there is one. Also `None` for a
+/// command without a container.
 pub fn container_opened_by(program: &str, arguments: &[String]) -> Option<String> {
     let options = container_options(program, arguments)?;
     let opens = |word: &&String| {
@@ -99,7 +102,7 @@ pub fn container_opened_by(program: &str, arguments: &[String]) -> Option<String
     options.iter().find(opens).cloned()
 }
 
-/// The name by which the table of known packages has the package of a launch.
+/// The name of a launch's package in the table of known packages.
 pub(super) fn known_as(fetched: &FetchedPackage) -> (Registry, &str) {
     (fetched.registry, &fetched.name)
 }

@@ -1,5 +1,5 @@
-//! What is known of a server's confinement between its starts, as `status` and `review` show it: how it was last started,
-//! and the attempts to reach the network that were stopped. One small file for each server in the home.
+//! A server's confinement record, which `status` and `review` show: how it was last started, and
+//! its blocked attempts to reach the network. One small file per server in the home.
 
 use contract::time::Timestamp;
 use gate::server::ServerId;
@@ -10,14 +10,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// The most hosts that are remembered of one server. The one that was tried last stays.
+/// The most hosts remembered per server. The most recently tried ones are kept.
 pub const MAX_DENIED: usize = 64;
 const MAX_RECORD_BYTES: u64 = 256 * 1024;
 
-/// What is remembered of a server.
+/// The record of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ConfinementRecord {
-    /// How it was last started; `None` if it never was since this is recorded.
+    /// How it was last started; `None` if it was not started since this is recorded.
     pub started: Option<LastStart>,
     #[serde(default)]
     pub denied: Vec<DeniedHost>,
@@ -30,12 +30,12 @@ pub struct LastStart {
     pub level: Level,
     pub files: FilePolicy,
     pub network: NetworkPolicy,
-    /// What was asked for, so that commands that look at the server confine it in the same way.
+    /// The requested settings, so that commands that contact the server confine it in the same way.
     #[serde(default)]
     pub keys: Option<Sandbox>,
 }
 
-/// A host that a server tried to reach and was kept from.
+/// A host that a server tried to reach and was blocked from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeniedHost {
     pub host: String,
@@ -44,7 +44,7 @@ pub struct DeniedHost {
     pub reason: String,
     pub count: u64,
     pub last_ms: i64,
-    /// The entry of `net_allow` that would let it through.
+    /// The `net_allow` entry that would allow it.
     pub allow: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl DeniedHost {
         }
     }
 
-    /// Whether rules that count by now let it through.
+    /// Whether the current rules allow it.
     pub fn is_allowed_by(&self, rules: &[HostRule]) -> bool {
         let port = self.port.unwrap_or(443);
         let by_name = HostRule::for_name(rules, &self.host, port).is_some();
@@ -71,7 +71,7 @@ impl DeniedHost {
     }
 }
 
-/// The record of one server.
+/// The record file of one server.
 #[derive(Debug, Clone)]
 pub struct RecordFile {
     path: PathBuf,
@@ -82,13 +82,13 @@ impl RecordFile {
         RecordFile { path: home.join("sandbox").join("servers").join(format!("{server}.json")) }
     }
 
-    /// What is recorded, to be shown; nothing where there is no record, or none that can be read.
+    /// The record for display; empty if it is missing or unreadable.
     pub fn read(&self) -> ConfinementRecord {
         self.try_read().unwrap_or_default()
     }
 
-    /// What is recorded, to confine a server by. INVARIANT: a record that cannot be read is no reason to start a server
-    /// unconfined.
+    /// The record for confining a server. INVARIANT: an unreadable record must not cause a server
+    /// to be started unconfined.
     pub fn try_read(&self) -> io::Result<ConfinementRecord> {
         match File::open(&self.path) {
             Ok(file) => file.lock_shared().and_then(|()| parse(&file)),
@@ -109,7 +109,7 @@ impl RecordFile {
         })
     }
 
-    /// Notes that the server was started without confinement, if it ever was confined.
+    /// Records that the server was started without confinement, if it was ever confined.
     pub fn note_unconfined(&self, at: Timestamp) -> io::Result<()> {
         if !self.path.is_file() {
             return Ok(());
@@ -134,7 +134,7 @@ impl RecordFile {
         })
     }
 
-    /// Forgets what was denied.
+    /// Removes the blocked attempts.
     pub fn forget_denied(&self) -> io::Result<()> {
         if !self.path.is_file() {
             return Ok(());
@@ -142,7 +142,8 @@ impl RecordFile {
         self.change(|record| Ok(ConfinementRecord { denied: Vec::new(), ..record? }))
     }
 
-    /// Changes the record under a lock: several processes of a home start the same server.
+    /// Changes the record under a lock, because several processes of a home may start the same
+    /// server.
     fn change(
         &self,
         change: impl FnOnce(io::Result<ConfinementRecord>) -> io::Result<ConfinementRecord>,
@@ -160,12 +161,13 @@ impl RecordFile {
         let text = serde_json::to_string(&record).map_err(io::Error::other)?;
         file.rewind()?;
         file.write_all(text.as_bytes())?;
-        // Cut off last: a process that is killed before leaves a record that cannot be read, and not one of nothing.
+        // Truncate last: if the process is killed before that, the record is unreadable rather than
+        // empty.
         file.set_len(u64::try_from(text.len()).unwrap_or(u64::MAX))
     }
 }
 
-/// Reads a record. A file that was just made is one of nothing.
+/// Parses a record. A newly created file is an empty record.
 fn parse(file: &File) -> io::Result<ConfinementRecord> {
     let mut text = String::new();
     file.take(MAX_RECORD_BYTES).read_to_string(&mut text)?;

@@ -1,5 +1,5 @@
-//! What becomes of the sandbox's reports: a blocked attempt to reach the network is a receipt, a count, a line in the
-//! server's record, and a remark with the entry that would allow it.
+//! Handles the sandbox's reports: a blocked attempt to reach the network results in a receipt, a
+//! count, a line in the server's record, and a remark with the entry that would allow it.
 
 use super::OnBlocked;
 use super::record::RecordFile;
@@ -12,12 +12,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most attempts that wait for the ledger to be open.
+/// The most attempts that are kept until the ledger is open.
 const MAX_WAITING: usize = 256;
-/// The most hosts of which a process makes a remark.
+/// The most hosts for which a process makes a remark.
 const MAX_REMARKED: usize = 64;
 
-/// Gets the sandbox's reports on one server.
+/// Receives the sandbox's reports about one server.
 pub struct Reporter {
     server: ServerId,
     record: RecordFile,
@@ -29,7 +29,7 @@ pub struct Reporter {
 #[derive(Default)]
 struct State {
     recorder: Option<Arc<Recorder>>,
-    /// What was stopped before there was a ledger.
+    /// Attempts that were blocked before the ledger was open.
     waiting: Vec<Blocked>,
     remarked: HashSet<String>,
     on_blocked: Option<Arc<OnBlocked>>,
@@ -50,7 +50,7 @@ impl Reporter {
         Reporter { server, record, state: Mutex::default(), blocked: AtomicU64::new(0), remark }
     }
 
-    /// From now on blocked attempts are receipts, those that waited included.
+    /// From now on blocked attempts are written as receipts, including those kept so far.
     pub fn record_to(&self, recorder: Arc<Recorder>) {
         let mut state = self.state();
         for blocked in std::mem::take(&mut state.waiting) {
@@ -59,7 +59,7 @@ impl Reporter {
         state.recorder = Some(recorder);
     }
 
-    /// From now on this is told how many attempts were stopped, those that were stopped before included.
+    /// From now on this is called with the number of blocked attempts, including those so far.
     pub fn tell(&self, on_blocked: Arc<OnBlocked>) {
         match self.blocked() {
             0 => {}
@@ -68,7 +68,7 @@ impl Reporter {
         self.state().on_blocked = Some(on_blocked);
     }
 
-    /// How many attempts to reach the network were stopped.
+    /// How many attempts to reach the network were blocked.
     pub fn blocked(&self) -> u64 {
         self.blocked.load(Ordering::Relaxed)
     }
@@ -87,7 +87,8 @@ impl Reporter {
 
     fn hear_blocked(&self, blocked: &Blocked) {
         self.blocked.fetch_add(blocked.count, Ordering::Relaxed);
-        // A record that cannot be written loses a hint for `review`; the receipt has the attempt.
+        // If the record cannot be written, `review` lacks a hint, but the receipt still contains
+        // the attempt.
         let _ = self.record.note_blocked(blocked, now());
         let (is_new, on_blocked) = {
             let mut state = self.state();
@@ -123,7 +124,7 @@ fn write(recorder: &Recorder, server: &ServerId, blocked: &Blocked) {
     recorder.event(server.as_str(), "egress.blocked", None, &data);
 }
 
-/// A host as the server named it: bounded, and with nothing in it that a terminal acts on.
+/// A host as named by the server: bounded, and safe for a terminal.
 fn shown(host: &str) -> String {
     host.chars().take(253).flat_map(char::escape_default).collect()
 }

@@ -1,4 +1,5 @@
-//! How many questions a day a model may be asked: by all processes of a home together, and about one server.
+//! Limits how many questions per day a model may be asked, by all processes of a home together and
+//! about one server.
 
 use crate::network::NetworkFolder;
 use contract::time::Timestamp;
@@ -7,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 
-/// How many questions a day there are if the configuration does not say.
+/// The daily number of questions, if the configuration does not say.
 pub const DAILY: u32 = 200;
-/// And about one server: one that changes all the time does not use up the budget of the others.
+/// The daily number per server, so that one that changes constantly does not use up the others'
+/// budget.
 pub const DAILY_PER_SERVER: u32 = 50;
 const FILE: &str = "consult-budget.json";
 const DAY_MILLISECONDS: i64 = 86_400_000;
-/// The most servers that are counted apart. Further ones share what is left.
+/// The most servers that are counted separately. Further ones share what is left.
 const MAX_SERVERS: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +41,8 @@ struct Spent {
 impl Budget {
     /// Counts one question. Returns whether it may be asked.
     ///
-    /// INVARIANT: it is counted before it is asked, so that a crash cannot ask twice for one count.
+    /// INVARIANT: a question is counted before it is asked, so that a crash cannot lead to two
+    /// questions for one count.
     pub fn spend(
         self,
         folder: &NetworkFolder,

@@ -1,4 +1,4 @@
-//! What models said, kept by the hash of the definition. The rationale in it is untrusted.
+//! Models' opinions, stored by the hash of the definition. Their rationale is untrusted.
 
 use crate::network::NetworkFolder;
 use contract::hash::EntryHash;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 const FILE: &str = "opinions.json";
-/// The most opinions that are kept: the newest.
+/// The most opinions that are kept: the newest ones.
 const MAX_OPINIONS: usize = 1_000;
 
-/// An opinion, whose it is, and since when it is known.
+/// An opinion, with its model and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptOpinion {
     pub model: String,
@@ -21,8 +21,8 @@ pub struct KeptOpinion {
 }
 
 impl KeptOpinion {
-    /// For a program that shows it to a person. The rationale is untrusted: it is left out unless it is asked for, and what
-    /// a terminal would act on is escaped.
+    /// The opinion for a program that shows it to a person. The rationale is untrusted: it is
+    /// included only on request, with characters that affect a terminal escaped.
     pub fn document(&self, with_rationale: bool) -> serde_json::Value {
         let Answer { opinion, severity, reason_class, rationale } = &self.answer;
         serde_json::json!({
@@ -37,7 +37,7 @@ impl KeptOpinion {
     }
 }
 
-/// One opinion as it is written. The answer is written as a model writes it, and read by the same reader.
+/// A stored opinion. The answer has the same format as a model's, and is read by the same parser.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Line {
     entry_hash: String,
@@ -66,7 +66,7 @@ impl Opinions {
         known.find(|(hash, kept)| *hash == entry && kept.model == model).map(|(_, kept)| kept)
     }
 
-    /// The newest opinion on a definition, whichever model has it.
+    /// The newest opinion on a definition, from any model.
     pub fn newest(&self, entry: EntryHash) -> Option<&KeptOpinion> {
         self.0.iter().rev().find(|(hash, _)| *hash == entry).map(|(_, kept)| kept)
     }
@@ -91,7 +91,7 @@ impl Opinions {
         all.push((entry, KeptOpinion { model, at, answer }));
         let lines: Vec<Line> = all.iter().map(|(entry, kept)| line_of(*entry, kept)).collect();
         if let Ok(bytes) = serde_json::to_vec(&lines) {
-            // What cannot be kept is asked again.
+            // If it cannot be stored, the question is asked again.
             let _ = folder.write(FILE, &bytes);
         }
     }

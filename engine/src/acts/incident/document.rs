@@ -1,11 +1,12 @@
-//! How incident mode stands, as one JSON document: `holdpoint incident --json` prints it and the admin API returns it.
+//! The state of incident mode as a JSON document, which `holdpoint incident --json` prints and the
+//! admin API returns.
 
 use gate::server::ServerId;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use store::{IncidentScope, IncidentState, Quarantine, QuarantineId, Revocation, Signed};
 
-/// How it stands.
+/// The state of incident mode.
 #[derive(Debug, Serialize)]
 pub struct IncidentDocument<'a> {
     incident: Option<OnDocument<'a>>,
@@ -17,7 +18,7 @@ pub struct IncidentDocument<'a> {
 #[derive(Debug, Serialize)]
 struct OnDocument<'a> {
     level: &'static str,
-    /// `None`: all of them.
+    /// `None` means all servers.
     servers: Option<&'a BTreeSet<ServerId>>,
     tools: Vec<String>,
     principals: Vec<&'a str>,

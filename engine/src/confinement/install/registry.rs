@@ -1,4 +1,4 @@
-//! Where packages are fetched from: the public registry, or the one that the operator's settings name.
+//! Where packages are fetched from: the public registry, or the one in the operator's settings.
 
 use sandbox::HostRule;
 use settings::{Parsed, Sandbox};
@@ -9,7 +9,7 @@ const PYPI: &str = "https://pypi.org/simple";
 /// The host of the files that PyPI's index links to.
 const PYPI_FILES: &str = "files.pythonhosted.org";
 
-/// Why packages cannot be fetched from where the settings say.
+/// Why packages cannot be fetched from the configured place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRegistry {
     #[error("{0} names a package registry that is not an `https:` or `http:` URL")]
@@ -20,7 +20,7 @@ pub enum BadRegistry {
     Credential(&'static str),
 }
 
-/// A registry, and the hosts that fetching from it needs.
+/// A registry, and the hosts needed to fetch from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackageSource {
     pub(super) url: String,
@@ -59,8 +59,9 @@ impl PackageSource {
         }
     }
 
-    /// A public registry. Its hosts may lead to private addresses if `net_allow` says so, which is the line that a blocked
-    /// attempt proposes: some networks have a mirror under the public name.
+    /// A public registry. Its hosts may resolve to private addresses if `net_allow` says so, which
+    /// is also the line suggested for a blocked attempt: some networks have a mirror under the
+    /// public name.
     fn public(keys: &Sandbox, url: &str, hosts: &[&str]) -> PackageSource {
         let allowed = keys.net_allow.as_deref().unwrap_or_default();
         let rule = |host: &&str| {
