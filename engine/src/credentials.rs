@@ -1,8 +1,9 @@
-//! What a server is shown in place of the caller's token: nothing, a secret, or a token of its own.
+//! What the gateway presents to a server instead of the caller's token: nothing, a secret, or a
+//! token made for that server.
 //!
-//! INVARIANT: a caller's token ends here. It goes to the configured token endpoint as the subject of an exchange, and to no
-//! server. No secret is in a log, an error or a receipt; what is kept in memory is wiped when it is dropped, except for
-//! copies that the HTTP library makes.
+//! INVARIANT: a caller's token ends here. It is sent to the configured token endpoint as the
+//! subject of an exchange, and to no server. No secret appears in a log, an error or a receipt;
+//! copies in memory are wiped on drop, except for those that the HTTP library makes.
 
 mod age;
 mod cell;
@@ -37,11 +38,11 @@ use std::sync::Arc;
 use wire::remote::Credential;
 use zeroize::Zeroizing;
 
-/// How what a server is shown is recorded.
+/// How the presented credential is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenUse {
     pub mode: TokenMode,
-    /// The mode that is configured.
+    /// The configured mode.
     pub source: &'static str,
     pub audience: Option<Arc<str>>,
 }
@@ -81,7 +82,7 @@ impl TokenUse {
     }
 }
 
-/// Obtains what one server is shown, and keeps it for as long as it counts.
+/// Obtains the credential for one server, and keeps it while it is valid.
 #[derive(Debug)]
 pub struct Broker {
     source: Source,
@@ -113,7 +114,9 @@ pub enum BadCredentials {
 }
 
 impl Broker {
-    /// Nothing is reached. `people` gives the tokens that people signed in for, where that is configured. Secrets in the environment and in files are read once, so that a mistake is found at the start.
+    /// Creates a broker without making any requests. `people` provides the tokens that people
+    /// signed in for, if configured. Secrets in the environment and in files are read once, so that
+    /// mistakes are found at startup.
     pub fn open(
         server: &str,
         credentials: &Credentials,
@@ -141,29 +144,29 @@ impl Broker {
         Ok(Broker { source, cells: Cells::default() })
     }
 
-    /// Whether the server is shown nothing.
+    /// Whether no credential is presented.
     pub fn is_none(&self) -> bool {
         matches!(self.source, Source::None)
     }
 
-    /// Whether every person signs in to the server.
+    /// Whether each person signs in to the server separately.
     pub fn is_per_person(&self) -> bool {
         matches!(self.source, Source::Person(_))
     }
 
-    /// What tells one caller's credential from another's. Sessions with the server are not shared between two of them;
-    /// `None` where every caller's is the same.
+    /// Distinguishes one caller's credential from another's. Two callers with different keys never
+    /// share a session with the server. `None` if the credential is the same for all callers.
     pub fn key_of(&self, inbound: &Inbound) -> Option<CallerKey> {
         match &self.source {
             Source::None | Source::Secret { .. } => None,
             Source::Grant { is_exchange, .. } => inbound.key().filter(|_| *is_exchange),
-            // One person has one account there, whichever token or client the calls come with.
+            // A person has one account there, whichever token or client their calls use.
             Source::Person(_) => inbound.principal().map(|principal| person::key_of(principal)),
             Source::Bound { server, .. } => inbound.bound_key(server),
         }
     }
 
-    /// What was obtained earlier and still counts, without waiting.
+    /// A valid credential obtained earlier, without waiting.
     pub fn ready(&self, inbound: &Inbound) -> Option<Arc<Credential>> {
         match &self.source {
             Source::None | Source::Bound { .. } => None,
@@ -173,7 +176,7 @@ impl Broker {
         }
     }
 
-    /// What the server is shown for a caller; `None` where that is nothing.
+    /// The credential for a caller; `None` if none is presented.
     pub async fn obtain(&self, inbound: &Inbound) -> Result<Option<Arc<Credential>>, Unavailable> {
         match &self.source {
             Source::None => Ok(None),
@@ -188,8 +191,8 @@ impl Broker {
         }
     }
 
-    /// What the server is shown after it refused this. A server that refuses everything does not make the gateway ask the
-    /// authorization server for each call.
+    /// The credential to present after the server refused one. A server that refuses everything
+    /// does not cause a request to the authorization server for each call.
     pub async fn renew(
         &self,
         inbound: &Inbound,
@@ -205,13 +208,13 @@ impl Broker {
         }
     }
 
-    /// Who a credential is obtained for; `None` where it is the same for every caller.
+    /// The principal whose credential it is; `None` if it is the same for all callers.
     fn owner_of<'i>(&self, inbound: &'i Inbound) -> Option<&'i Arc<Principal>> {
         self.key_of(inbound).and(inbound.principal())
     }
 
-    /// Forgets what was obtained for callers that were revoked since, and all of it if the server was. Returns the tokens that
-    /// are to be taken back where they were issued.
+    /// Drops the credentials of callers that were revoked since, or all of them if the server was.
+    /// Returns the tokens that must be revoked with their issuer.
     pub fn forget_revoked(&self, situation: &Situation) -> Vec<Arc<Credential>> {
         let forgotten = self.cells.forget(|owner, obtained_at| {
             situation.is_server_revoked(obtained_at)
@@ -227,15 +230,15 @@ impl Broker {
         }
     }
 
-    /// Forgets the tokens of people: they are read from where they are kept with the next call. A person may have signed out or
-    /// in again at another node.
+    /// Drops people's tokens, so that the next call reads them from storage again: a person may
+    /// have signed out or in again at another node.
     pub fn forget_people(&self) {
         if let Source::Person(_) = &self.source {
             drop(self.cells.forget(|_, _| true));
         }
     }
 
-    /// Has a token revoked where it was issued (RFC 7009).
+    /// Revokes a token with its issuer (RFC 7009).
     pub async fn revoke(&self, forgotten: &Credential) -> Result<(), Unavailable> {
         let Source::Grant { chain, .. } = &self.source else { return Ok(()) };
         let value = forgotten.value().to_str().map_err(|_| Unavailable::NotAHeader)?;
@@ -273,8 +276,9 @@ impl Broker {
                     false => None,
                 };
                 let Issued { token, lifetime } = chain.run(subject).await?;
-                // An authorization server that returns the subject token would make an exchange a passthrough. Tokens that are
-                // not exchanged are shared by callers: none of them may make such a token unavailable to the others.
+                // If the authorization server returned the subject token, the exchange would become
+                // a passthrough. Tokens that are not exchanged are shared by callers, and no caller
+                // may make such a token unavailable to the others.
                 if *is_exchange && inbound.own_token_occurs_in(token.expose().as_bytes()) {
                     return Err(Unavailable::SameToken);
                 }

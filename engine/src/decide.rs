@@ -1,7 +1,7 @@
 //! Decides on one request: a pure function of the call, the principal, the situation and the clock.
 //!
-//! INVARIANT: there is one path for every surface. `run` builds it with fewer checks than a gateway; neither has a second
-//! copy of any check.
+//! INVARIANT: there is one path for every surface. `run` builds it with fewer checks than a
+//! gateway; neither has a second copy of any check.
 
 mod approval;
 mod authorization;
@@ -33,19 +33,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What was decided on a request.
+/// The decision on a request.
 #[derive(Debug, Clone)]
 #[must_use]
 pub enum Ruling {
     Allow,
-    /// A contract moved, and a person decides.
+    /// A contract changed, and a person must decide.
     Hold(Arc<Standing>),
-    /// Not allowed, whatever the contract says.
+    /// Not allowed, whatever the contract is.
     Deny(Denial),
 }
 
 impl Ruling {
-    /// Why the request is refused, as it is recorded; `None` if it is allowed.
+    /// The recorded reason of a refusal; `None` if the request is allowed.
     pub fn reason(&self) -> Option<ReasonCode> {
         match self {
             Ruling::Allow => None,
@@ -55,15 +55,15 @@ impl Ruling {
     }
 }
 
-/// A ruling, and the policy that it rests on.
+/// A ruling, with the policy that it is based on.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Decided {
     pub ruling: Ruling,
     pub policy: Option<Arc<str>>,
-    /// Whose approval the call needs, if it needs one. Without it the call is denied.
+    /// Whose approval the call needs, if any. Without it the call is denied.
     pub needs_approval: Option<Approver>,
-    /// Who approved the call.
+    /// The approval that the call proceeds with.
     pub grant: Option<Arc<ApprovalGrant>>,
     /// The approval that the call waits for.
     pub parked: Option<AwaitedApproval>,
@@ -76,35 +76,36 @@ impl Decided {
 }
 
 impl From<Ruling> for Decided {
-    /// No policy was asked.
+    /// A ruling without a policy.
     fn from(ruling: Ruling) -> Decided {
         Decided::new(ruling, None)
     }
 }
 
-/// Why a request is denied, with a sentence that tells a person what to do.
+/// Why a request is denied, with a sentence that says what a person can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// What the client is told.
+    /// The reason shown to the client.
     pub reason: ReasonCode,
     pub message: String,
-    /// What the receipt says, where the client must not learn it.
+    /// The reason in the receipt, if the client must not learn it.
     pub recorded: Option<ReasonCode>,
     /// The policy that denies it.
     pub policy: Option<Arc<str>>,
-    /// The client must not learn that there is such a thing: it is told neither the server nor the reason.
+    /// Whether the client must not learn that the target exists: it is told neither the server nor
+    /// the reason.
     pub is_hidden: bool,
-    /// Where an argument broke a rule.
+    /// The place where an argument broke a rule.
     pub violation: Option<Box<ArgumentViolation>>,
-    /// When a call that was one too many may be made.
+    /// When a rate-limited call may be made again.
     pub retry_after: Option<Duration>,
-    /// The approval that was asked for.
+    /// The id of the requested approval.
     pub approval_id: Option<Box<str>>,
-    /// Where the person signs in, so that the call can be made.
+    /// Where the person can sign in to make the call possible.
     pub sign_in: Option<Box<str>>,
 }
 
-/// Which argument breaks which rule. It never has the value.
+/// Which argument breaks which rule. Never contains the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentViolation {
     /// A JSON Pointer into the arguments.
@@ -128,7 +129,8 @@ impl Denial {
         }
     }
 
-    /// The denial of something that does not exist, or that the caller could never use: the two look the same.
+    /// The denial of something that does not exist, or that the caller could never use: both look
+    /// the same.
     pub fn unknown(call: &Call<'_>, recorded: ReasonCode) -> Denial {
         let what = match call.kind {
             Method::Use(EntryType::Prompt) => "prompt",
@@ -143,33 +145,33 @@ impl Denial {
     }
 }
 
-/// Everything that a check may look at.
+/// Everything that a check may examine.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     pub call: &'a Call<'a>,
     pub principal: &'a Principal,
     pub situation: &'a Situation,
-    /// The tools of which this session had a call held by the call.
+    /// The tools of which this session already had a call held by the call.
     pub held_tools: &'a HeldTools,
-    /// When the request is decided on; rates and expiries are measured against it.
+    /// The time of the decision, used for rates and expiry.
     pub now: Instant,
 }
 
-/// What one check says.
+/// The result of one check.
 #[derive(Debug)]
 #[must_use]
 pub enum Answer {
     Continue,
-    /// The same, because of a policy.
+    /// Continue, because of a policy.
     Permitted {
         policy: Option<Arc<str>>,
     },
-    /// The same, if a member of one of these groups approves this very call.
+    /// Continue if a member of one of these groups approves this exact call.
     NeedsApproval {
         policy: Option<Arc<str>>,
         groups: Vec<String>,
     },
-    /// The same, if the person at the client allows this very call.
+    /// Continue if the person at the client allows this exact call.
     NeedsPerson,
     Hold(Arc<Standing>),
     Deny(Denial),
@@ -181,24 +183,25 @@ impl Answer {
     }
 }
 
-/// One question that a request has to pass.
+/// One check that a request must pass.
 pub trait Check: Send + Sync + std::fmt::Debug {
     fn check(&self, question: &Question<'_>) -> Answer;
 }
 
-/// Which methods a check concerns.
+/// Which methods a check applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Concerns {
     Everything,
-    /// Everything but the handshake and `ping`, which go up even while a server is stopped.
+    /// Everything except the handshake and `ping`, which are forwarded even while a server is
+    /// stopped.
     Server,
     ListsAndUses,
-    /// Uses, and whatever goes on with one.
+    /// Uses, and requests that continue one.
     Uses,
     ToolCalls,
-    /// The same, by a check that counts the calls it lets through.
+    /// Tool calls, for a check that counts the calls it lets through.
     CountedToolCalls,
-    /// Uses, by a check that counts those it lets through.
+    /// Uses, for a check that counts those it lets through.
     CountedUses,
 }
 
@@ -222,7 +225,8 @@ impl Concerns {
     }
 }
 
-/// The checks that a request passes, in their order. The first one that does not continue decides.
+/// The checks that a request passes through, in order. The first one that does not continue
+/// decides.
 #[derive(Debug)]
 pub struct Path {
     checks: Vec<(Concerns, Box<dyn Check>)>,
@@ -232,12 +236,14 @@ pub struct Path {
 }
 
 impl Path {
-    /// The path in front of one server on one machine. `allowed: None` lets every tool pass the allowlist; under the enclaved
-    /// flavor the caller passes an empty allowlist for a server that has none.
+    /// The path for one server on one machine. With `allowed: None` every tool passes the
+    /// allowlist; under the enclaved flavor the caller passes an empty allowlist for a server that
+    /// has none.
     pub fn for_one_server(limits: PreflightLimits, allowed: Option<Arc<ToolAllowlist>>) -> Path {
-        // The one place that says which check comes when, and which methods it concerns.
+        // This is the only place that determines the order of checks and the methods they apply to.
         let allowlist = allowed.map(|allowed| -> (Concerns, Box<dyn Check>) {
-            // Before admission: a tool off the list is refused as such, whether the server is admitted or not.
+            // Before admission, so that a tool off the list is refused as such, whether or not the
+            // server is admitted.
             (Concerns::ToolCalls, Box::new(AllowlistCheck { allowed }))
         });
         let mut checks: Vec<(Concerns, Box<dyn Check>)> = vec![
@@ -252,8 +258,8 @@ impl Path {
         Path { checks, authorizer: None, desk: None, asks_person: false }
     }
 
-    /// The same path, where sessions that trip an anomaly rule are throttled or quarantined. It comes behind incident mode,
-    /// and before anything is looked at that could tell a quarantined session more.
+    /// Adds throttling and quarantine for sessions that trip an anomaly rule. This check follows
+    /// incident mode, and precedes everything that could reveal more to a quarantined session.
     #[must_use]
     pub fn watched_by(mut self, anomalies: Arc<Anomalies>) -> Path {
         let check: Box<dyn Check> = Box::new(AnomalyCheck { anomalies });
@@ -262,22 +268,22 @@ impl Path {
         self
     }
 
-    /// The same path, with calls counted. It comes before the arguments are looked at, so that calls that are refused for
-    /// them count too.
+    /// Adds rate limits. They precede the check of arguments, so that calls refused because of
+    /// their arguments count too.
     #[must_use]
     pub fn throttled_by(mut self, limiter: Arc<RateLimiter>) -> Path {
         self.checks.push((Concerns::CountedToolCalls, Box::new(RateCheck { limiter })));
         self
     }
 
-    /// The same path, with the arguments of calls checked against the approved definition and the rules for them.
+    /// Adds the check of arguments against the approved definition and the configured rules.
     #[must_use]
     pub fn checking_arguments(mut self, rules: ArgumentRules) -> Path {
         self.checks.push((Concerns::ToolCalls, Box::new(ArgumentCheck { rules })));
         self
     }
 
-    /// The same path, where the person at the client has to allow each call of these tools.
+    /// Requires the person at the client to allow each call of these tools.
     #[must_use]
     pub fn asking_person_for(mut self, tools: BTreeSet<String>) -> Path {
         self.checks.push((Concerns::ToolCalls, Box::new(ApprovalCheck { tools })));
@@ -285,12 +291,13 @@ impl Path {
         self
     }
 
-    /// Whether there are calls that the person at the client has to allow.
+    /// Whether there are calls that the person at the client must allow.
     pub fn asks_person(&self) -> bool {
         self.asks_person
     }
 
-    /// The path at the gateway: the same checks, behind the question whether this principal may make this request at all.
+    /// Adds the gateway's authorization check before all others: whether this principal may make
+    /// this request at all.
     #[must_use]
     pub fn authorized_by(mut self, authorizer: Arc<dyn Authorizer>) -> Path {
         let check = Box::new(AuthorizationCheck { authorizer: authorizer.clone() });
@@ -299,24 +306,24 @@ impl Path {
         self
     }
 
-    /// The same path, with a place where approvals of single calls are asked for.
+    /// Sets the desk where approvals of single calls are requested.
     #[must_use]
     pub fn approved_by(mut self, desk: Arc<dyn ApprovalDesk>) -> Path {
         self.desk = Some(desk);
         self
     }
 
-    /// Where approvals are asked for, if they can be.
+    /// The desk where approvals are requested, if there is one.
     pub fn desk(&self) -> Option<&Arc<dyn ApprovalDesk>> {
         self.desk.as_ref()
     }
 
-    /// Decides who sees what of a list; `None` if everybody sees all of it.
+    /// Decides who sees what in a list; `None` if everyone sees all of it.
     pub fn authorizer(&self) -> Option<&Arc<dyn Authorizer>> {
         self.authorizer.as_ref()
     }
 
-    /// What would be decided on a request that is decided on again later: it is not counted.
+    /// Predicts the decision on a request that will be decided on again later, without counting it.
     pub fn foresee(
         &self,
         call: &Call<'_>,
@@ -330,7 +337,8 @@ impl Path {
         self.ask(&question, |concerns| !counts.contains(&concerns))
     }
 
-    /// Decides on a request. It has no effects but that calls are counted: the caller records the ruling.
+    /// Decides on a request. The only effect is that calls are counted; the caller records the
+    /// ruling.
     pub fn decide(
         &self,
         call: &Call<'_>,
@@ -358,7 +366,8 @@ impl Path {
                     permitted_by = policy;
                     needs_approval = Some(Approver::Groups(groups));
                 }
-                // INVARIANT: the caller never stands in for another person who has to approve.
+                // INVARIANT: the caller never stands in for another person whose approval is
+                // required.
                 Answer::NeedsPerson => {
                     needs_approval.get_or_insert(Approver::PersonAtClient);
                 }

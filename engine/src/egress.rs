@@ -1,10 +1,11 @@
-//! Which addresses a confined server may reach, from the one table of addresses that `wire` has.
+//! Which addresses a confined server may reach, according to the address table in `wire`.
 
 use sandbox::Reach;
 use std::net::{IpAddr, Ipv6Addr};
 use wire::AddressClass;
 
-/// A name that a confined server may reach can still resolve to an address that it may not.
+/// Judges an address, because a name that a confined server may reach can still resolve to a
+/// forbidden one.
 pub fn egress_reach(address: IpAddr) -> Reach {
     if matches!(address, IpAddr::V6(address) if is_translated(address)) {
         return Reach::Refused;
@@ -23,7 +24,7 @@ pub fn egress_reach(address: IpAddr) -> Reach {
     }
 }
 
-/// NAT64 and 6to4: where such an address leads is up to a translator on the way.
+/// NAT64 and 6to4: a translator on the way decides where such an address leads.
 fn is_translated(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     matches!((a, b), (0x64, 0xff9b) | (0x2002, _))

@@ -1,5 +1,5 @@
-//! Whether all ways out are closed (`incident block-egress`), for the proxies that let connections out: they are told at once, and every
-//! time that changes.
+//! The state of `incident block-egress`, for the proxies that let connections out. They are
+//! notified initially and on every change.
 
 use crate::lease::LEASE;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use store::{Store, StoreError};
 
-/// How often the store is looked at.
+/// The interval for polling the store.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Takes whether ways out are closed from now on.
+/// Receives whether egress is closed from now on.
 pub type EgressListener = Box<dyn Fn(bool) + Send + Sync>;
 
-/// The state of the switch, for all who let connections out.
+/// The state of the switch, shared by everything that lets connections out.
 #[derive(Default)]
 pub struct EgressBlock {
     is_closed: AtomicBool,
@@ -31,24 +31,24 @@ impl EgressBlock {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Closes or opens all ways out. Listeners are told before this returns.
+    /// Closes or opens egress. Listeners are notified before this returns.
     pub fn set(&self, is_closed: bool) {
-        // Under the lock, so that no listener hears two changes in the wrong order.
+        // Under the lock, so that no listener receives two changes in the wrong order.
         let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_closed.swap(is_closed, Ordering::AcqRel) != is_closed {
             listeners.iter().for_each(|listener| listener(is_closed));
         }
     }
 
-    /// Has a listener told now, and whenever it changes.
+    /// Notifies a listener now and on every change.
     pub fn tell(&self, listener: EgressListener) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listener(self.is_closed());
         listeners.push(listener);
     }
 
-    /// Follows a store for as long as there is anyone who uses this. Where the store cannot be read for a second, ways out are
-    /// closed: nothing shows that they may be open.
+    /// Follows a store for as long as this is in use. If the store cannot be read for a second,
+    /// egress is closed, because nothing shows that it may be open.
     pub fn follow(self: &Arc<Self>, store: Box<dyn Store>) -> Result<(), StoreError> {
         self.set(store.incident()?.egress_blocked.is_some());
         let block = Arc::downgrade(self);
@@ -82,7 +82,7 @@ fn follow(block: &Weak<EgressBlock>, store: &dyn Store) {
     }
 }
 
-/// The store's version, and the state of the switch if the version changed.
+/// The store's version and, if it changed, the state of the switch.
 fn look(store: &dyn Store, before: Option<u64>) -> Result<(u64, Option<bool>), StoreError> {
     let version = store.version()?;
     if before == Some(version) {

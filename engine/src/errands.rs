@@ -1,7 +1,7 @@
-//! What the gate itself brings to the server: its own requests, and calls that waited for a view.
+//! What the gate itself sends to the server: its own requests, and calls that waited for a view.
 //!
-//! A server may stop reading for as long as it likes, and whoever writes to it then is stuck. That is this thread, and
-//! never the keeper, which has to answer those who wait.
+//! A server may stop reading for any length of time, which blocks a thread that writes to it. That
+//! is this thread, and never the keeper, which has to answer waiting requests.
 
 use crate::outlet::FreeMessage;
 use crate::reason::ReasonCode;
@@ -9,14 +9,15 @@ use crate::session::boundary::trip;
 use crate::session::{DecidedRequest, Session};
 use std::sync::mpsc::Receiver;
 
-/// Something to be brought to the server.
+/// Something to be sent to the server.
 #[derive(Debug)]
 pub enum Errand {
-    /// A message of our own.
+    /// One of the gate's own messages.
     Send(OwnMessage),
-    /// A request that was not answered in time, by its id as it was sent, and by its mark where the id may come again.
+    /// A request that timed out, by its id as it was sent, and by its mark if the id may be reused.
     GiveUp { id: Vec<u8>, mark: Option<[u8; 16]> },
-    /// A request that waited and is to be sent. If it has ended meanwhile there is nothing to do.
+    /// A request that waited and is now to be sent. If it has ended in the meantime, there is
+    /// nothing to do.
     Resume(Box<DecidedRequest>),
 }
 
@@ -30,7 +31,7 @@ pub struct OwnMessage {
     pub protocol_version: Option<String>,
 }
 
-/// Runs a session's errands until no more can come.
+/// Runs a session's errands until no more can arrive.
 pub fn run(session: &Session, errands: &Receiver<Errand>) {
     while let Ok(errand) = errands.recv() {
         run_one(session, &errand);

@@ -1,5 +1,5 @@
-//! `errors.jsonl` of the home: every fault on the path of a call, for the person who looks after the gate. A line is a
-//! class and a size, never a word of a message.
+//! `errors.jsonl` in the home: every fault on the call path, for the person who operates the gate.
+//! A line contains a class and a size, and nothing from a message.
 
 use crate::reason::ReasonCode;
 use crate::recorder::now;
@@ -8,12 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file of this size is put away, and another one begun.
+/// A file of this size is rotated.
 pub const MAX_ERRORS_BYTES: u64 = 256 * 1024;
-/// The endings of the files that were put away, the newest first. What is in the last one is given up for the next.
+/// The suffixes of rotated files, newest first. The last one is overwritten by the next rotation.
 pub const OLD_FILES: [&str; 2] = [".1", ".2"];
 
-/// The log. Several processes write to one.
+/// The log. Several processes write to the same file.
 #[derive(Debug)]
 pub struct ErrorLog {
     path: PathBuf,
@@ -24,8 +24,8 @@ impl ErrorLog {
         ErrorLog { path }
     }
 
-    /// Notes a fault, with the length of the message that it is about, as far as there was one. A fault that cannot be
-    /// noted is lost: the refusal tells of it too.
+    /// Records a fault, with the length of the message that it is about, if any. A fault that
+    /// cannot be recorded is lost here, but the refusal reports it too.
     pub fn note(&self, reason: ReasonCode, bytes: u64) {
         if is_fault(reason) {
             let _ = self.append(reason.as_str(), bytes);
@@ -42,7 +42,8 @@ impl ErrorLog {
         file.write_all(format!("{line}\n").as_bytes())
     }
 
-    /// Puts the full file away. One process does it at a time; another one that finds it done, or being done, leaves it.
+    /// Rotates the full file. Only one process does this at a time; others leave it alone if it is
+    /// done or in progress.
     fn rotate(&self, full: &File) -> io::Result<()> {
         if full.try_lock().is_err() || std::fs::metadata(&self.path)?.len() < MAX_ERRORS_BYTES {
             return Ok(());
@@ -70,7 +71,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether something went wrong, as opposed to a decision that was taken.
+/// Whether the reason is a fault rather than a decision.
 fn is_fault(reason: ReasonCode) -> bool {
     match reason {
         ReasonCode::PayloadTooLarge
@@ -145,7 +146,7 @@ mod tests {
         log.note(ReasonCode::Internal, 2);
         assert!(std::fs::metadata(&log.path).unwrap().len() < 200);
         assert!(std::fs::metadata(&old).unwrap().len() > MAX_ERRORS_BYTES);
-        // The third one is the last that is kept.
+        // The third rotated file is the last one that is kept.
         for _ in 0..3 {
             std::fs::write(&log.path, vec![b' '; limit]).unwrap();
             log.note(ReasonCode::Internal, 3);

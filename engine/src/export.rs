@@ -1,8 +1,10 @@
-//! Live export: receipts sent to a collector as they are written, over OTLP or syslog, where the configuration names one.
+//! Live export: sends receipts to a collector as they are written, over OTLP or syslog, if
+//! configured.
 //!
-//! It reads the ledger's files like any other reader, on a thread of its own: no call ever waits for it, and a collector that is
-//! down loses nothing, because the ledger is the queue. What was sent is remembered in the home after the collector took it,
-//! so a receipt may arrive twice (after a crash, from the last batch) and is never left out.
+//! It reads the ledger's files like any other reader, on a separate thread: no call ever waits for
+//! it, and nothing is lost while a collector is down, because the ledger is the queue. Progress is
+//! stored in the home after the collector accepted a batch, so a receipt may arrive twice (the last
+//! batch before a crash) but is never omitted.
 
 use ledger::folder::Folder;
 use std::fmt;
@@ -30,27 +32,27 @@ pub use sink::{MAX_ANSWER_BYTES, OtlpSender};
 pub use syslog::MAX_DATAGRAM_BYTES;
 pub use tokio_rustls::rustls::pki_types::CertificateDer;
 
-/// Where to send, and how patiently.
+/// Where to send receipts, and the timing.
 #[derive(Debug, Default)]
 pub struct Settings {
     pub otlp: Option<Otlp>,
     pub syslog: Option<Syslog>,
-    /// What [`do_not_track`] makes of the environment.
+    /// The result of [`do_not_track`] for the environment.
     pub do_not_track: bool,
-    /// Certificates that are trusted in addition to those of the system.
+    /// Certificates to trust in addition to the system's.
     pub trusted: Vec<CertificateDer<'static>>,
     pub pace: Pace,
 }
 
-/// How often and how long.
+/// Intervals and timeouts.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Between two looks at a ledger that has nothing new.
+    /// The interval for polling a ledger without new receipts.
     pub poll: Duration,
-    /// After the first failure; each further one doubles it.
+    /// The delay after the first failure; it doubles with each further one.
     pub first_retry: Duration,
     pub longest_retry: Duration,
-    /// How long a stream is watched after a batch for a receiver that had gone.
+    /// How long to watch a stream after a batch, to detect a receiver that had disconnected.
     pub settle: Duration,
 }
 
@@ -65,10 +67,10 @@ impl Default for Pace {
     }
 }
 
-/// What the export reports to the process that runs it.
+/// What the export reports to its process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// Another process of this home exports; this one waits to take its place.
+    /// Another process of this home is exporting; this one waits to take over.
     Waiting,
     Started {
         to: String,
@@ -77,7 +79,7 @@ pub enum Report {
         to: String,
         count: usize,
     },
-    /// Nothing gets through for now. It is tried again.
+    /// Nothing can be delivered at the moment. It will be retried.
     Trouble {
         to: String,
         why: String,
@@ -85,13 +87,14 @@ pub enum Report {
     Recovered {
         to: String,
     },
-    /// The collector took a batch and threw some of it away, or refuses one receipt for good.
+    /// The collector accepted a batch but discarded some of it, or permanently refuses one receipt.
     Rejected {
         to: String,
         count: u64,
         why: String,
     },
-    /// A bug of ours ended the export. The next process goes on from where the collector has everything.
+    /// A panic ended the export. The next process continues after what the collector has
+    /// completely.
     Fault,
     Note(String),
 }
@@ -134,12 +137,12 @@ pub enum StartError {
     Thread(#[source] std::io::Error),
 }
 
-/// Whether `DO_NOT_TRACK` has a value that asks for it.
+/// Whether `DO_NOT_TRACK` has a value that requests it.
 pub fn do_not_track(value: Option<&std::ffi::OsStr>) -> bool {
     value.is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
 }
 
-/// A running export. Dropping it tells it to end and does not wait.
+/// A running export. Dropping it makes it stop, without waiting.
 #[derive(Debug)]
 pub struct LiveExport {
     stop: watch::Sender<bool>,
@@ -147,7 +150,8 @@ pub struct LiveExport {
 }
 
 impl LiveExport {
-    /// Starts to export what is in `folder`, with the cursor in `home`. One process of a home exports at a time; others wait.
+    /// Starts exporting the receipts in `folder`, with the cursor in `home`. One process of a home
+    /// exports at a time; others wait.
     pub fn start<F: Folder + Clone + Send + 'static>(
         home: &Path,
         folder: F,
@@ -179,7 +183,8 @@ impl LiveExport {
         Ok(LiveExport { stop, thread: Some(thread) })
     }
 
-    /// Ends it: what is being sent gets a moment to arrive, what is left is sent by the next run.
+    /// Stops the export: the current batch gets a moment to arrive, and the next run sends the
+    /// rest.
     pub fn stop(mut self) {
         let _ = self.stop.send(true);
         if let Some(thread) = self.thread.take() {

@@ -1,4 +1,5 @@
-//! Compares what a server says with its pins: first use, re-pins, status, and the situation that calls are decided on.
+//! Compares what a server shows with its pins: first use, re-pins, status, and the situation that
+//! calls are decided on.
 //!
 //! This is the only part of a session that writes to the store.
 
@@ -48,13 +49,13 @@ use store::{
 };
 use wire::listing::ListOutcome;
 
-/// How often a write is tried again that another writer came before.
+/// How often a write is retried if another writer came first.
 pub(crate) const ATTEMPTS: usize = 5;
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
-/// Who acts where no person was asked.
+/// The name recorded for acts without a person.
 const NOBODY: &str = "holdpoint";
 
-/// How one server is judged.
+/// The rules for judging one server.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub server: ServerId,
@@ -62,37 +63,39 @@ pub struct Rules {
     pub first_use: FirstUsePolicy,
     pub scope: DriftScope,
     pub mode: ListMode,
-    /// The tools that may be used, where that is limited: others are not shown.
+    /// The tools that may be used, if they are limited; others are not shown.
     pub allowed: Option<Arc<ToolAllowlist>>,
-    /// Whether the server is reached over HTTP, where arguments go into headers if its definitions ask for that.
+    /// Whether the server is reached over HTTP, so that its definitions may require arguments in
+    /// headers.
     pub mirrors_parameters: bool,
     /// Whether the arguments of calls are checked against the approved definitions.
     pub checks_input: bool,
-    /// What the operator says of the server.
+    /// The operator's description of the server.
     pub profile: ServerProfile,
-    /// Whether its behaviour may be looked at, and how.
+    /// Whether and how its behavior may be tested.
     pub behavior: Consent,
-    /// Who else is asked about a change that the comparison cannot settle.
+    /// The tiers to consult about a change that the comparison cannot settle.
     pub upper: UpperTiers,
 }
 
-/// What a server says, as the answers that it said it with. They are read again when they are judged again, which is
-/// seldom: kept in one piece they take a fraction of the memory.
+/// What a server shows, as its original responses. They are parsed again when they are judged
+/// again, which is rare, because unparsed they take a fraction of the memory.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     pub handshake: Option<Arc<str>>,
     pub lists: BTreeMap<ListKind, ListOutcome>,
     pub origin: Option<Entry>,
-    /// Who vouches for it, as far as that was asked.
+    /// The result of admission, if it was checked.
     pub attested: Option<Arc<Admitted>>,
-    /// What the client can do that it said this to: it may say something else to another.
+    /// The capabilities of the client that saw this: another client may be shown something
+    /// different.
     pub client: Option<ClientCapabilities>,
-    /// The process or endpoint that said it.
+    /// The process or endpoint that showed it.
     pub instance: Instance,
 }
 
 impl Seen {
-    /// Nothing where the handshake cannot be read in exactly one way.
+    /// Returns `None` if the handshake cannot be read unambiguously.
     pub fn surface(&self) -> Option<Surface> {
         let mut reader = SurfaceReader::default();
         if let Some(handshake) = &self.handshake {
@@ -108,12 +111,12 @@ impl Seen {
         Some(surface)
     }
 
-    /// The view that it was said in.
+    /// The view that it belongs to.
     pub(crate) fn view(&self) -> ViewKey {
         ViewKey::of(self.instance, self.client.as_ref())
     }
 
-    /// The signer that vouches for the server now.
+    /// The signer that currently vouches for the server.
     fn vouched(&self) -> Option<Anchor> {
         self.attested.as_ref().and_then(|admitted| admitted.anchor())
     }
@@ -127,18 +130,18 @@ impl Seen {
     }
 }
 
-/// What came of judging.
+/// The result of judging.
 #[derive(Debug)]
 pub struct Judged {
     pub situation: Situation,
-    /// The pins of what a handshake tells.
+    /// The pins of what a handshake contains.
     pub book: PinBook,
     /// Whether anything was ever pinned.
     pub has_baseline: bool,
     pub judgement: SurfaceJudgement,
-    /// How many entries were pinned again without asking.
+    /// How many entries were re-pinned automatically.
     pub repinned: usize,
-    /// What behaviour could settle, and was not looked at yet.
+    /// Changes that behavior could settle and that have not been tested yet.
     pub unobserved: Vec<Unobserved>,
     /// Pins that a directory's crawler saw change.
     pub changed_pins: Vec<(Entry, DriftAdvisory)>,
@@ -150,25 +153,25 @@ pub struct Judge {
     rules: Rules,
     launch: Option<Launch>,
     views: Views,
-    /// What decides on single calls, of every change that waits.
+    /// The rules for single calls, for every waiting change.
     call_rules: CallRulesCache,
-    /// The version of the store in which no other server was launched the same way.
+    /// The store's version at which no other server had the same launch.
     alone_at: Cell<Option<u64>>,
     recorded: Option<recorded::RecordedJudgement>,
     behavior: ObservedBehavior,
 }
 
-/// What became of what was seen before.
+/// The result of judging again.
 #[derive(Debug)]
 pub enum Again {
-    /// What was written was about something else.
+    /// The write concerned something else.
     Same,
-    /// The server's own record is as it was; only what incident mode switched off changed.
+    /// The server's own record is unchanged; only incident mode's switches changed.
     Switched(Switches),
     Judged(Box<Judged>),
 }
 
-/// What of the store a judgement rests on, apart from the pins.
+/// The part of the store, besides the pins, that a judgement depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct StoreRecord {
     revision: Revision,
@@ -178,7 +181,7 @@ struct StoreRecord {
 }
 
 impl StoreRecord {
-    /// Whether the server's own record is the same in both: its pins, its status, what is lost of it.
+    /// Whether the server's own record is the same in both: its pins, its status, and what is lost.
     fn is_same_server(&self, other: &StoreRecord) -> bool {
         let StoreRecord { revision, status, lost, switches: _ } = self;
         (*revision, *status, lost) == (other.revision, other.status, &other.lost)
@@ -203,7 +206,8 @@ impl Judge {
         &self.rules
     }
 
-    /// Takes in what a server says now: pins it at first use, pins benign changes again, remembers it for review.
+    /// Takes in what a server shows now: pins it on first use, re-pins benign changes, and records
+    /// it for review.
     pub fn take_in(
         &mut self,
         seen: &Seen,
@@ -221,7 +225,7 @@ impl Judge {
         self.settle(drafted)
     }
 
-    /// Reads what a judgement of this surface rests on.
+    /// Reads everything that a judgement of this surface depends on.
     pub fn draft(
         &self,
         seen: &Seen,
@@ -254,7 +258,8 @@ impl Judge {
         })
     }
 
-    /// What servers have that are launched the same way. They are looked up only if there is something to take over.
+    /// The approvals and quarantines of servers with the same launch. They are looked up only if
+    /// something could be taken over.
     fn heritage(&self, baseline: &Baseline, surface: &Surface) -> Result<Heritage, StoreError> {
         let Some(question) = inherit::question(self.launch.as_ref(), baseline, surface) else {
             return Ok(Heritage::default());
@@ -268,8 +273,8 @@ impl Judge {
         Ok(heritage)
     }
 
-    /// Writes the outcome of a judgement. [`StoreError::Changed`] if the record was written since it was read: then
-    /// nothing is written, and it has to be judged again.
+    /// Writes the outcome of a judgement. Fails with [`StoreError::Changed`] if the record was
+    /// written since it was read: then nothing is written, and the surface must be judged again.
     pub fn settle(&mut self, drafted: Drafted) -> Result<Judged, StoreError> {
         let Drafted { judged, rests_on, mut record, writing, view, mut memory } = drafted;
         if self.read_record()? != rests_on {
@@ -283,8 +288,8 @@ impl Judge {
         Ok(judged)
     }
 
-    /// Which of the entries that this view lacks were removed from it. After a start the view that was last recorded is
-    /// compared with every pin; another one only with what it has shown since.
+    /// Determines which entries missing in this view were removed. After a start, the view that was
+    /// recorded last is compared with every pin; any other view only with what it has shown since.
     fn removals(&self, view: &ViewKey, seen: &Seen, baseline: &Baseline) -> Removals {
         if let Some(shown) = self.views.shown_like(view) {
             return Removals::Shown(shown.clone());
@@ -300,7 +305,7 @@ impl Judge {
 
     /// Judges what was last seen again, after a write to the store.
     pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Again, StoreError> {
-        // Read before the pins: what changes in between is found to have changed the next time.
+        // Read before the pins, so that a change in between is detected the next time.
         let now = self.read_record()?;
         let view = seen.view();
         match self.views.get(&view).and_then(|memory| memory.record.as_ref()) {
@@ -314,24 +319,25 @@ impl Judge {
             None => {}
         }
         if matches!(now.status, ServerStatus::Quarantined | ServerStatus::Pending) {
-            // Nothing of a stopped server is served, so there is nothing to compare before the next call is refused.
+            // Nothing of a stopped server is served, so no comparison is needed before the next
+            // call is refused.
             return Ok(Again::Judged(Box::new(self.stopped(seen, now)?)));
         }
         Ok(Again::Judged(Box::new(self.judge_again(seen, now, at)?)))
     }
 
-    /// Remembers what was observed of a tool. Views that were judged before have to be judged again.
+    /// Stores what was observed about a tool. Views judged earlier must be judged again.
     pub(crate) fn learn(&mut self, key: Observable, behavior: Behavior) {
         self.behavior.learn(key, behavior);
         self.forget_recorded();
     }
 
-    /// What was last recorded has to be judged again, though nothing was written since.
+    /// Makes the recorded surface be judged again, even if nothing was written since.
     pub(crate) fn forget_recorded(&mut self) {
         self.recorded = None;
     }
 
-    /// Judges what was last seen again, though nothing was written since.
+    /// Judges what was last seen again, even if nothing was written since.
     pub(crate) fn reconsider(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
         let record = self.read_record()?;
         match record.status {
@@ -352,7 +358,7 @@ impl Judge {
         let (surface, baseline) = self.read_with_pins(seen)?;
         let status = baseline.status();
         let mut judgement = self.judge(&view, status, &baseline.pins, &surface, at)?;
-        // Only the driver pins again, with the list that it has just fetched.
+        // Only the driver re-pins, with the list that it has just fetched.
         judgement.defer_accepted();
         let now = StoreRecord { status, ..now };
         let judged = judged(self.judging(), seen, &surface, &baseline.pins, judgement, &now, 0);
@@ -360,9 +366,9 @@ impl Judge {
         Ok(judged)
     }
 
-    /// How things stand with a server that is stopped as a whole.
+    /// The judgement of a server that is stopped as a whole.
     fn stopped(&mut self, seen: &Seen, record: StoreRecord) -> Result<Judged, StoreError> {
-        // Tools and the like are read when there is something to judge them against.
+        // Tools and similar entries are read once there is something to judge.
         let baseline = self.store.baseline(&self.rules.server, Wanted::Of(is_told_at_handshake))?;
         let nothing = SurfaceJudgement {
             posture: self.rules.settings.posture,
@@ -392,7 +398,7 @@ impl Judge {
         Judging { rules, call_rules, behavior }
     }
 
-    /// The status of the server as it is recorded.
+    /// The server's recorded status.
     pub(crate) fn status(&self) -> Result<ServerStatus, StoreError> {
         let server = self.store.server(&self.rules.server)?;
         Ok(server.map_or(ServerStatus::Unbaselined, |server| server.status))
@@ -410,14 +416,14 @@ impl Judge {
         })
     }
 
-    /// The situation of a view before anything of the server was seen in it: nothing can be called, and a server that a
-    /// person stopped is stopped from the first message on.
+    /// The situation of a view before anything was seen in it: nothing can be called, and a server
+    /// that a person stopped is stopped from the first message on.
     pub fn begin(&mut self, unseen: &Seen) -> Result<Judged, StoreError> {
         let record = self.read_record()?;
         self.stopped(unseen, record)
     }
 
-    /// Forgets a view that no session has.
+    /// Forgets a view that no session uses.
     pub(crate) fn forget_view(&mut self, view: &ViewKey) {
         self.views.forget(view);
     }
@@ -435,7 +441,7 @@ impl Judge {
         Ok(judge_server_again(status, book, surface, &self.rules.settings, auto_pins, compared))
     }
 
-    /// How one entry is judged now.
+    /// The current judgement of one entry.
     pub fn change_of(
         &mut self,
         seen: &Seen,
@@ -448,7 +454,8 @@ impl Judge {
         Ok(judgement.entries.into_iter().find(|judged| judged.id == *id))
     }
 
-    /// Pins one entry as approved by a person; `false` if it may not be approved so, or is not what they were asked about.
+    /// Pins one entry as approved by a person. Returns `false` if it must not be approved this way,
+    /// or has changed since they were asked.
     pub fn approve(
         &mut self,
         seen: &Seen,
@@ -470,7 +477,7 @@ impl Judge {
         }
     }
 
-    /// Records in the home's index what is not an act on the store.
+    /// Records an event that is not an act on the store in the home's index.
     pub fn witness(
         &mut self,
         name: &str,
@@ -483,7 +490,7 @@ impl Judge {
         Ok(())
     }
 
-    /// How many entries of a view began to be held since the last time this was asked.
+    /// How many entries of a view were newly held since the previous call.
     pub fn newly_held(&mut self, view: &ViewKey, judgement: &SurfaceJudgement) -> usize {
         let held: HashSet<EntryId> = judgement.held().map(|judged| judged.id.clone()).collect();
         let memory = self.views.memory(view);
@@ -514,7 +521,8 @@ impl Judge {
     }
 }
 
-/// On what basis an entry is pinned at first use: the publisher may have vouched for this very contract.
+/// The basis for pinning an entry on first use: the publisher may have vouched for exactly this
+/// contract.
 fn first_basis(entry: &Entry, verified: Option<&VerifiedAttestation>) -> Basis {
     let is_tool = entry.entry_type() == EntryType::Tool;
     let vouched = verified
@@ -526,7 +534,7 @@ fn first_basis(entry: &Entry, verified: Option<&VerifiedAttestation>) -> Basis {
     }
 }
 
-/// The pins that a handshake is shaped by; the others are in the store.
+/// The pins that shape a handshake. The others are in the store.
 fn of_handshake(book: &PinBook) -> PinBook {
     let mut part = PinBook::default();
     part.lost.clone_from(&book.lost);
@@ -541,7 +549,7 @@ fn is_told_at_handshake(entry_type: EntryType) -> bool {
     matches!(entry_type, EntryType::Instructions | EntryType::Identity)
 }
 
-/// How often entries of a server were pinned again without asking during the last day.
+/// How many entries of a server were re-pinned automatically during the last day.
 pub fn auto_pins_today(
     store: &dyn Store,
     server: &ServerId,

@@ -1,27 +1,29 @@
-//! What a node knows of a database that nodes share, without a call ever asking it: a thread reads the number of its last change
-//! every 300 ms, and with that renews a lease of one second. A notification of the database only hastens it.
+//! What a node knows about a database shared by several nodes, without a query per call: a thread
+//! reads the number of the last change every 300 ms, which renews a lease of one second.
+//! Notifications from the database only make this faster.
 //!
-//! INVARIANT: while the lease holds, what was decided on any node more than a second ago is known here. Once it is over, calls
-//! are refused until the database answers again.
+//! INVARIANT: while the lease is valid, everything decided on any node more than a second ago is
+//! known here. Once it has expired, calls are refused until the database responds again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use store::{Store, StoreError};
 
-/// How often the number is read.
+/// The interval for reading the number.
 const RENEWAL: Duration = Duration::from_millis(300);
-/// How long an answer of the database counts.
+/// How long a response of the database is valid.
 pub const LEASE: Duration = Duration::from_secs(1);
 
-/// Reads the number: at once if it is not the given one, else as soon as it is another one or the time is over.
+/// Reads the number: immediately if it differs from the given one, and otherwise when it changes or
+/// the time is over.
 pub type ReadChange = Box<dyn FnMut(u64, Duration) -> Result<u64, StoreError> + Send>;
 
-/// The lease, for all who decide on it.
+/// The lease, shared by everything that decides by it.
 #[derive(Debug, Clone)]
 pub struct Lease {
     renewed: Arc<Renewed>,
-    /// How long calls are still decided once the lease is over.
+    /// How long calls are still decided after the lease has expired.
     grace: Duration,
 }
 
@@ -29,12 +31,12 @@ pub struct Lease {
 struct Renewed {
     change: AtomicU64,
     began: Instant,
-    /// Milliseconds after `began`.
+    /// In milliseconds after `began`.
     renewed_at: AtomicU64,
 }
 
 impl Lease {
-    /// Begins to follow a database. Fails if it does not answer now.
+    /// Starts following a database. Fails if it does not respond now.
     pub fn of(store: Box<dyn Store>) -> Result<Lease, StoreError> {
         let first = store.version()?;
         let read = move |since, patience| store.wait_for_change(since, patience);
@@ -55,8 +57,8 @@ impl Lease {
         Ok(Lease { renewed, grace: Duration::ZERO })
     }
 
-    /// The same, where the operator lets calls go on for a while when the database is away. What is decided elsewhere
-    /// meanwhile counts here only afterwards.
+    /// Lets calls continue for a while when the database is unreachable, if the operator allows
+    /// that. Decisions made elsewhere in the meantime take effect here only afterwards.
     #[must_use]
     pub fn outlasting(self, grace: Duration) -> Lease {
         Lease { grace, ..self }
@@ -70,7 +72,7 @@ impl Lease {
         }
     }
 
-    /// Whether the lease itself holds, whatever the operator lets go on without it.
+    /// Whether the lease itself is valid, regardless of the operator's grace period.
     pub fn holds(&self) -> bool {
         self.age() < LEASE
     }
@@ -79,21 +81,21 @@ impl Lease {
         self.renewed_at().elapsed()
     }
 
-    /// When the database was last asked, of those times that it answered.
+    /// When the last answered query was sent to the database.
     fn renewed_at(&self) -> Instant {
         let Renewed { began, renewed_at, .. } = &*self.renewed;
         *began + Duration::from_millis(renewed_at.load(Ordering::Acquire))
     }
 
-    /// The number of the last change, and a moment for which it counts: what was written before that has this number or a
-    /// smaller one.
+    /// The number of the last change, and a time for which it is valid: everything written before
+    /// that time has this number or a lower one.
     pub fn change_at(&self) -> (u64, Instant) {
-        // In this order: a number that is newer than the moment counts for the moment, too.
+        // In this order, because a number newer than the time is valid for the time too.
         let at = self.renewed_at();
         (self.change(), at)
     }
 
-    /// How old what is known may be that a call is decided on.
+    /// The maximum age of what is known when a call is decided.
     pub fn patience(&self) -> Duration {
         LEASE + self.grace
     }
@@ -109,7 +111,7 @@ fn renew(lease: &Weak<Renewed>, mut read: ReadChange) {
         let Some(since) = lease.upgrade().map(|lease| lease.change.load(Ordering::Acquire)) else {
             return;
         };
-        // What the answer says held when it was asked for, not when it came.
+        // The response describes the time of the query, not the time it arrived.
         let asked = Instant::now();
         let answer = read(since, RENEWAL);
         let Some(lease) = lease.upgrade() else { return };
@@ -132,7 +134,7 @@ pub(crate) mod tests {
     use super::*;
     use std::sync::mpsc::{Sender, channel};
 
-    /// A lease that holds, and what changes its number.
+    /// A valid lease, and a function that changes its number.
     pub(crate) fn held() -> (Lease, impl Fn(u64)) {
         let change = AtomicU64::new(1);
         let began = Instant::now();
@@ -141,7 +143,7 @@ pub(crate) mod tests {
         (lease, move |change| renewed.change.store(change, Ordering::Release))
     }
 
-    /// A database that says what the test tells it to, one answer at a time.
+    /// A database whose responses the test provides one at a time.
     fn lease() -> (Lease, Sender<Option<u64>>) {
         let (say, said) = channel::<Option<u64>>();
         let mut last = 1;

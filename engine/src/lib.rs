@@ -1,5 +1,5 @@
-//! The way of a call: sessions, the path of checks, the view that calls are decided on, receipts and live export. Shared by
-//! every surface.
+//! The call path, shared by every surface: sessions, checks, the view that calls are decided on,
+//! receipts and live export.
 #![forbid(unsafe_code)]
 
 pub mod acts;

@@ -1,5 +1,5 @@
-//! The tools whose definitions ask for arguments in headers, as the client was shown them. Most servers have none, and only
-//! those that are reached over HTTP without a session are asked.
+//! The tools whose definitions require arguments in headers, as the client saw them. Most servers
+//! have none, and this only applies to stateless HTTP servers.
 
 use contract::surface::{EntryId, EntryType, ListKind, Surface};
 use gate::judge::SurfaceJudgement;
@@ -10,15 +10,16 @@ use std::collections::HashMap;
 use wire::envelope::members;
 use wire::remote::{BadAnnotation, MirroredParameters};
 
-/// What a tool's definition asks for.
+/// What a tool's definition requires.
 pub type Mirroring = Result<MirroredParameters, BadAnnotation>;
 
-/// Where the server asks for anything, by the names of its tools.
+/// The tools that require headers, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Mirrorings(HashMap<Box<str>, Mirroring>);
 
 impl Mirrorings {
-    /// INVARIANT: the headers of a call are those that the accepted definition asks for, whatever the server says by now.
+    /// INVARIANT: the headers of a call are those that the accepted definition requires, whatever
+    /// the server shows now.
     pub(crate) fn of(
         book: &PinBook,
         surface: &Surface,
@@ -32,19 +33,21 @@ impl Mirrorings {
         Mirrorings(asked.map(|(id, mirroring)| (id.key.as_str().into(), mirroring)).collect())
     }
 
-    /// What the definition of a tool asks for, where it asks for anything.
+    /// What a tool's definition requires, if anything.
     pub fn get(&self, target: Target<'_>) -> Option<&Mirroring> {
         let is_tool = target.entry_type == EntryType::Tool;
         self.0.get(target.key).filter(|_| is_tool)
     }
 
-    /// Whether an entry can be called as its definition asks. A tool that cannot be is not offered.
+    /// Whether an entry can be called as its definition requires. A tool that cannot be is not
+    /// offered.
     pub(crate) fn can_be_called(&self, id: &EntryId) -> bool {
         id.entry_type != EntryType::Tool || !matches!(self.0.get(id.key.as_str()), Some(Err(_)))
     }
 }
 
-/// Whether a server is one of the era without sessions, by what it said of itself. Before that such headers are unknown.
+/// Whether a server is stateless, according to its handshake. Before the handshake it is assumed
+/// not to be.
 pub(crate) fn is_stateless(handshake: Option<&str>) -> bool {
     let said = handshake.unwrap_or_default().as_bytes();
     !members(said).any(|(name, _)| name == "protocolVersion")

@@ -1,8 +1,10 @@
-//! The install's side of the network: the verdict corpus (tier 1), the drift network and advisories.
+//! The install's side of the network: the verdict corpus (tier 1), the drift network and
+//! advisories.
 //!
-//! Nothing here exists unless the configuration names a URL and a key, and no veto applies. A look-up is made on a thread of
-//! its own and never on one that carries a call; every fault of it is a miss. What is asked and told is announced by the
-//! same code that sends it ([`NetworkRequest`]), and kept in a bounded record.
+//! None of this is created unless the configuration names a URL and a key and no veto applies.
+//! Lookups run on a separate thread, never on one that handles a call, and every failure is a miss.
+//! The same code announces and sends each request ([`NetworkRequest`]), and a bounded record of
+//! them is kept.
 
 mod answered;
 mod contributions;
@@ -42,10 +44,10 @@ use worker::Job;
 
 /// How long a refusal waits for the corpus.
 pub const REFUSAL_PATIENCE: Duration = Duration::from_millis(300);
-/// The most jobs that wait for the network's thread. A further one is a miss.
+/// The most jobs waiting for the network thread. A further one is a miss.
 const MAX_JOBS: usize = 1_024;
 
-/// Asks and tells a directory, for all servers of this process.
+/// Queries a directory and reports to it, for all servers of this process.
 pub struct NetworkClient {
     settings: NetworkSettings,
     folder: NetworkFolder,
@@ -59,7 +61,7 @@ impl std::fmt::Debug for NetworkClient {
     }
 }
 
-/// What the network's thread learned, and who is told of it.
+/// What the network thread learned, and who is notified.
 #[derive(Debug, Default)]
 struct SharedState {
     verdicts: Mutex<VerdictCache>,
@@ -68,7 +70,7 @@ struct SharedState {
     listeners: Listeners,
 }
 
-/// The servers whose judgements rest on what is learned.
+/// The servers whose judgements depend on what is learned.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners(Mutex<Vec<Weak<Server>>>);
 
@@ -79,7 +81,7 @@ impl Listeners {
         listeners.push(Arc::downgrade(server));
     }
 
-    /// Has every server judge again.
+    /// Makes every server judge again.
     pub(crate) fn tell(&self) {
         let listeners: Vec<Arc<Server>> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         listeners.iter().for_each(|server| server.wake(crate::server::driver::Wake::TierAnswered));
@@ -90,7 +92,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A change that was met here, for the drift network.
+/// A change that was encountered here, for the drift network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetChange {
     pub before: EntryHash,
@@ -101,8 +103,8 @@ pub struct MetChange {
 }
 
 impl MetChange {
-    /// `None` for what is not a change of a public contract: how a server is started here, and what it has in its folders,
-    /// concern no one else.
+    /// Returns `None` for anything but a change of a public contract: how a server is started here,
+    /// and what is in its folders, concerns no one else.
     pub fn of(judgement: &Judgement, at: Timestamp) -> Option<MetChange> {
         let is_public = match judgement.id.entry_type {
             EntryType::Tool | EntryType::Prompt | EntryType::Instructions => true,
@@ -126,7 +128,7 @@ impl MetChange {
         })
     }
 
-    /// What the directory is told of it. As long as the salt is not known, zeros stand for fingerprints.
+    /// The report for the directory. Until the salt is known, zeros take the place of fingerprints.
     pub fn report(&self, salt: Option<Salt>) -> DriftReport {
         let unknown = Fingerprint::from_bytes([0; 32]);
         let fingerprint = |entry| salt.map_or(unknown, |salt| salt.fingerprint(entry));
@@ -142,7 +144,7 @@ impl MetChange {
 }
 
 impl NetworkClient {
-    /// Starts the network's thread. What was learned before is read from the folder.
+    /// Starts the network thread. Previous results are read from the folder.
     pub fn start(
         settings: NetworkSettings,
         folder: NetworkFolder,
@@ -173,7 +175,7 @@ impl NetworkClient {
         self.state.listeners.add(server);
     }
 
-    /// What the corpus has on file, where that is known. Otherwise it is looked up, and this is a miss.
+    /// The corpus's answer, if it is known. Otherwise it is looked up, and this is a miss.
     fn known(&self, definition: DefinitionHash) -> Result<CorpusAnswer, Miss> {
         let known = lock(&self.state.verdicts).answer(definition, crate::recorder::now());
         if !known.is_fresh && lock(&self.state.answered).ask(definition, Instant::now()) {
@@ -185,17 +187,18 @@ impl NetworkClient {
         known.answer.ok_or(Miss)
     }
 
-    /// The row that an answer rests on.
+    /// The row that an answer is based on.
     pub(crate) fn row(&self, definition: DefinitionHash) -> Option<CorpusRow> {
         lock(&self.state.verdicts).row(definition)
     }
 
-    /// Until when a refusal of this definition waits for the corpus; `None` if there is nothing to wait for.
+    /// Until when a refusal of this definition waits for the corpus; `None` if there is nothing to
+    /// wait for.
     pub(crate) fn awaited_until(&self, definition: DefinitionHash) -> Option<Instant> {
         lock(&self.state.answered).awaited_until(definition, Instant::now())
     }
 
-    /// Puts what the crawler saw beside the verdicts.
+    /// Adds what the crawler saw to the judgements.
     pub(crate) fn advise(&self, judgement: &mut SurfaceJudgement) {
         self.state.feed.load().advise(judgement);
     }
@@ -205,7 +208,7 @@ impl NetworkClient {
         changed_pins(&self.state.feed.load(), book)
     }
 
-    /// Has changes reported that were met here, where the operator lets them be.
+    /// Reports changes encountered here, if the operator allows it.
     pub(crate) fn met(&self, changes: Vec<MetChange>) {
         if self.settings.contribute && !changes.is_empty() {
             let _ = self.jobs.try_send(Job::Met(changes));

@@ -1,5 +1,5 @@
-//! Where a server comes from, as it is pinned and recorded: the program that is started, or the address that is reached.
-//! Words that may be secrets are keyed hashes.
+//! The origin of a server, as it is pinned and recorded: the program that is started, or the
+//! address that is contacted. Words that may be secrets are keyed hashes.
 
 use crate::program::{digest_of, find_program};
 use crate::server::driver::OriginSource;
@@ -12,14 +12,15 @@ use store::{Launch, LaunchKey, launch_path_exists};
 use wire::remote::TlsKey;
 use wire::{StdioLaunch, Upstream};
 
-/// What of the way to a server is part of its surface, as it is kept: words that may be secrets are keyed hashes.
+/// The part of how a server is reached that belongs to its surface, as stored: words that may be
+/// secrets are keyed hashes.
 #[derive(Debug)]
 pub enum Origin {
     Program(ProgramOrigin),
     Address { url: String, has_secrets: bool },
 }
 
-/// What of the way to a server is known only while it is being started or reached.
+/// The part of how a server is reached that is known only when it is started or contacted.
 #[derive(Debug)]
 pub enum Way {
     Program(PathBuf),
@@ -40,7 +41,7 @@ impl Origin {
         })
     }
 
-    /// What is recorded of it, to do the same again.
+    /// What is recorded in order to start or reach the server in the same way again.
     pub fn launch(&self, header_names: Vec<String>) -> Launch {
         match self {
             Origin::Program(origin) => {
@@ -69,8 +70,8 @@ impl Origin {
         }
     }
 
-    /// What of the way to the server is part of its surface. The program's digest is taken beside its start and kept
-    /// in the file `kept`.
+    /// Produces the origin entry for the surface. The program's digest is computed in parallel with
+    /// its start, and cached in the file `kept`.
     pub fn source(self, way: Way, kept: PathBuf) -> OriginSource {
         match (self, way) {
             (Origin::Program(origin), Way::Program(program)) => {
@@ -94,7 +95,8 @@ impl Origin {
     }
 }
 
-/// The origin of a server that was just observed, as it is pinned. The program's digest is kept in the file `kept`.
+/// The origin of a server that was just observed, as pinned. The program's digest is cached in the
+/// file `kept`.
 pub fn observed_origin(
     upstream: &Upstream,
     key: &LaunchKey,
@@ -113,7 +115,7 @@ pub fn observed_origin(
     }
 }
 
-/// Calls something with what decides which words of a launch are kept in clear.
+/// Calls a function with the redactor that decides which words of a launch are stored in clear.
 pub fn with_redactor<T>(
     upstream: &Upstream,
     key: &LaunchKey,

@@ -1,8 +1,8 @@
-//! Which package a server was started from: by the command that started it, and by the records that the installer left next to it.
-//! Nothing is run and nothing is fetched, and whatever is not one clear answer is none.
+//! Finds the package that a server was started from, using its command and the records that the
+//! installer left. Nothing is run or fetched, and an ambiguous result counts as none.
 //!
-//! A program of the same user can change the records, and what a process says of itself. So this tells an upgrade or a
-//! mix-up; it does not tell a forgery.
+//! A program of the same user can change the records, and what a process reports about itself. So
+//! this detects an upgrade or a mix-up, but not a forgery.
 
 mod command;
 mod processes;
@@ -21,7 +21,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use wire::StdioLaunch;
 
-/// Why it is not known which package a server was started from.
+/// Why it is unknown which package a server was started from.
 #[derive(Debug, thiserror::Error)]
 enum NotObserved {
     #[error(
@@ -89,7 +89,7 @@ enum NotObserved {
     Replaced { first: Box<Package>, now: Box<Package> },
 }
 
-/// Looks for the package of one server, as often as it is asked.
+/// Finds the package of one server, as often as requested.
 #[derive(Debug)]
 pub struct PackageFinder {
     state: FinderState,
@@ -100,11 +100,11 @@ pub struct PackageFinder {
 
 #[derive(Debug)]
 enum FinderState {
-    /// The command says where it lies, or what to look for.
+    /// The command says where the package is, or what to search for.
     Named(Way),
-    /// What was seen first is what runs.
+    /// The first sighting, which is what runs.
     Seen(Sighted),
-    /// It will not become known.
+    /// The package will not become known.
     Unknown(NotObserved),
 }
 
@@ -116,7 +116,8 @@ struct Sighted {
 }
 
 impl PackageFinder {
-    /// For a server that was started with this command. `file` is where its program was found, `group` its processes.
+    /// For a server started with this command. `file` is where its program was found, and `group`
+    /// its processes.
     pub fn new(file: &Path, launch: &StdioLaunch, group: Option<ServerGroup>) -> PackageFinder {
         let ours: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         match command::way_of(file, launch, &ours) {
@@ -138,15 +139,16 @@ impl PackageFinder {
         matches!(self.state, FinderState::Named(Way::Launched { .. }))
     }
 
-    /// Looks once, at the start. A package that a launcher has yet to fetch is found later. Of any other, what is
-    /// not known by now stays unknown: a record that appears next to a running server may be the server's own work.
+    /// Looks once, at the start. A package that a launcher still has to fetch is found later. In
+    /// all other cases, what is unknown now stays unknown: a record that appears next to a running
+    /// server may have been written by the server.
     pub fn begin(&mut self) {
         if let FinderState::Named(Way::File(file)) = &self.state {
             self.state = sight(file).map_or_else(FinderState::Unknown, FinderState::Seen);
         }
     }
 
-    /// The package as it lies there now, if it is the one that was there first.
+    /// The package as it is on disk now, if it is still the first one seen.
     pub fn look(&mut self) -> PackageSighting {
         self.begin();
         let outcome = match &self.state {
@@ -178,7 +180,7 @@ fn look_again(first: &Sighted) -> Result<Package, NotObserved> {
     Err(NotObserved::Replaced { first: Box::new(first.package.clone()), now: Box::new(now) })
 }
 
-/// The package that a file belongs to, by the files around it.
+/// The package that a file belongs to, according to the files around it.
 fn sight(file: &Path) -> Result<Sighted, NotObserved> {
     let (file, place) = place_of(file)?;
     let root = PathBuf::from(if place.root().is_empty() { "/" } else { place.root() });
@@ -200,7 +202,7 @@ fn sight(file: &Path) -> Result<Sighted, NotObserved> {
     Ok(Sighted { file, package })
 }
 
-/// Where a file is once all links are followed, and the place of its package.
+/// The path of a file with all links resolved, and the place of its package.
 fn place_of(file: &Path) -> Result<(PathBuf, Place), NotObserved> {
     let failed = |error| NotObserved::File { path: file.to_owned(), error };
     let real = file.canonicalize().map_err(failed)?;
@@ -214,7 +216,8 @@ fn place_of(file: &Path) -> Result<(PathBuf, Place), NotObserved> {
     }
 }
 
-/// The one copy of a package that the server's processes run, if no other process can speak in its place.
+/// The only copy of a package that the server's processes run, provided that no other process can
+/// act in its place.
 fn find_launched(
     name: &str,
     version: Option<&str>,
@@ -226,7 +229,8 @@ fn find_launched(
     let (leader, pipes) = group.leader_and_pipes().ok_or_else(not_running)?;
     let members = processes::members_of(leader, pipes, processes::MAX_MEMBERS)
         .map_err(NotObserved::Processes)?;
-    // A process may name anything, also what is not there: what is no file of the package is passed over.
+    // A process may name any file, even a missing one. Names that are not files of the package are
+    // ignored.
     let run_by = |member: &Member| {
         let (file, place) = place_of(&member.file(directory)?).ok()?;
         (member.has_pipes && place.name() == name).then_some((file, place))
@@ -258,15 +262,15 @@ fn find_launched(
     }
 }
 
-/// Whether a version is one, and not a range or a tag: `1.2.3`, with or without something behind it.
+/// Whether a version is exact rather than a range or a tag: `1.2.3`, with an optional suffix.
 fn is_exact(version: &str) -> bool {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     core.split('.').count() == 3 && core.split('.').all(is_number)
 }
 
-/// A file's bytes, or one more than the limit: the caller refuses it then. A pipe or a device in its place
-/// is not waited for.
+/// A file's contents, or one byte more than the limit, which the caller then refuses. Does not
+/// block if the path is a pipe or a device.
 fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     let mut options = File::options();
     options.read(true);

@@ -1,7 +1,8 @@
-//! Files that are encrypted with age (`age-encryption.org/v1`) to an X25519 recipient: as much of the format as a secret
-//! needs. Files for passphrases, SSH keys and plugins are not read.
+//! Decrypts age files (`age-encryption.org/v1`) for X25519 recipients: the part of the format that
+//! secrets need. Files for passphrases, SSH keys and plugins are not supported.
 //!
-//! INVARIANT: nothing of a file is used before its header and every byte of its content were authenticated.
+//! INVARIANT: nothing of a file is used before its header and all of its content were
+//! authenticated.
 
 mod identity;
 mod stanza;
@@ -16,13 +17,13 @@ use zeroize::Zeroizing;
 
 /// The largest file that is read.
 pub(super) const MAX_AGE_BYTES: usize = 128 * 1024;
-/// The plaintext of a chunk, and what its authentication adds.
+/// The size of a plaintext chunk, and of its authentication tag.
 const CHUNK_BYTES: usize = 64 * 1024;
 const TAG_BYTES: usize = 16;
 const FILE_KEY_BYTES: usize = 16;
 const NONCE_BYTES: usize = 16;
 
-/// Why a file cannot be decrypted. Nothing of it or of a key is part of this.
+/// Why a file cannot be decrypted. Contains nothing of the file or a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AgeError {
     #[error("it is not a file that age encrypted, or it is damaged")]
@@ -39,7 +40,7 @@ pub enum AgeError {
     NoSuchName,
 }
 
-/// The text that a file holds: all of it, or what a line `NAME=…` has.
+/// The text in a file: all of it, or the value of a line `NAME=…`.
 pub(super) fn read(
     file: &[u8],
     identity: &str,
@@ -78,14 +79,14 @@ fn decrypt(file: &[u8], identity: &str) -> Result<Zeroizing<Vec<u8>>, AgeError> 
     open_content(&derive(nonce, &*file_key, b"payload"), content)
 }
 
-/// The key of the file, if it was wrapped for this identity.
+/// The file's key, if it was wrapped for this identity.
 fn open_file_key(
     recipient: &Recipient,
     identity: &AgeIdentity,
 ) -> Option<Zeroizing<[u8; FILE_KEY_BYTES]>> {
     let shared = MontgomeryPoint(recipient.share).mul_clamped(*identity.secret);
     let shared = Zeroizing::new(shared.to_bytes());
-    // A share of low order makes a key that everyone knows.
+    // A shared secret from a point of low order would be known to everyone.
     if shared.iter().all(|byte| *byte == 0) {
         return None;
     }
@@ -103,7 +104,8 @@ fn open_file_key(
     Some(file_key)
 }
 
-/// Opens the chunks of the content, each with its number and whether it is the last.
+/// Decrypts the chunks of the content, each of which authenticates its number and whether it is the
+/// last.
 fn open_content(key: &[u8; 32], content: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let key = aead(key).ok_or(AgeError::Damaged)?;
     let chunks: Vec<&[u8]> = content.chunks(CHUNK_BYTES + TAG_BYTES).collect();
@@ -140,7 +142,8 @@ fn derive(salt: &[u8], secret: &[u8], info: &[u8]) -> Zeroizing<[u8; 32]> {
     let mut key = Zeroizing::new([0; 32]);
     let extracted = Salt::new(HKDF_SHA256, salt).extract(secret);
     let expanded = extracted.expand(&[info], HKDF_SHA256).and_then(|okm| okm.fill(&mut *key));
-    // The length is the one of the hash, which is never refused; were it, the key would open nothing.
+    // The length equals that of the hash, so this cannot fail. If it did, the zeroed key would
+    // decrypt nothing.
     if expanded.is_err() {
         key.fill(0);
     }

@@ -1,5 +1,5 @@
-//! What was obtained, for as long as it counts: one fetch at a time for each caller, the older half forgotten where there
-//! are too many callers.
+//! Keeps obtained credentials while they are valid. Each caller has at most one fetch in progress,
+//! and if there are too many callers, the older half is dropped.
 
 use super::inbound::CallerKey;
 use super::unavailable::Unavailable;
@@ -12,23 +12,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use wire::remote::Credential;
 
-/// The most callers of each half whose credentials are kept for one server.
+/// The most callers per half whose credentials are kept for one server.
 const HALF: usize = 5_000;
-/// How long before its expiry a token is replaced, and the part of a short lifetime that is.
+/// How long before its expiry a token is replaced, and the fraction of a short lifetime used
+/// instead.
 const EXPIRY_MARGIN: Duration = Duration::from_secs(30);
 const MARGIN_PART: u32 = 5;
-/// After a failure nothing is fetched for so long.
+/// How long to wait after a failure before fetching again.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
-/// A credential that a server refused is replaced at most this often.
+/// The shortest interval between replacements of a refused credential.
 const RENEWAL_PAUSE: Duration = Duration::from_secs(5);
 
-/// What a fetch gave.
+/// The result of a fetch.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) credential: Credential,
-    /// It is replaced after so long, if that is possible.
+    /// Replaced after this long, if possible.
     pub(super) renew_after: Duration,
-    /// It is not used for longer than this.
+    /// Not used for longer than this.
     pub(super) counts_for: Duration,
 }
 
@@ -54,7 +55,7 @@ struct Halves {
 #[derive(Debug, Default)]
 struct Cell {
     kept: Mutex<Kept>,
-    /// Held while a fetch is under way, so that others wait for its outcome.
+    /// Held during a fetch, so that other calls wait for its result.
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -68,7 +69,7 @@ struct Kept {
 #[derive(Debug, Clone)]
 struct Current {
     credential: Arc<Credential>,
-    /// Whose request it was obtained for, where it is that one's alone.
+    /// The principal it was obtained for; `None` if callers share it.
     owner: Option<Arc<Principal>>,
     obtained_at: Timestamp,
     renew_at: Instant,
@@ -76,7 +77,7 @@ struct Current {
 }
 
 impl Cells {
-    /// What is kept and need not be replaced yet.
+    /// The stored credential, if it need not be replaced yet.
     pub(super) fn ready(&self, key: Option<CallerKey>) -> Option<Arc<Credential>> {
         let cell = {
             let halves = lock(&self.0);
@@ -85,7 +86,7 @@ impl Cells {
         cell?.fresh()
     }
 
-    /// What is kept, fetched where there is nothing or where it ends soon.
+    /// The stored credential, or a newly fetched one if there is none or it expires soon.
     pub(super) async fn obtain<F>(
         &self,
         key: Option<CallerKey>,
@@ -101,7 +102,7 @@ impl Cells {
         }
         let _fetching = match (cell.fetching.try_lock(), cell.usable()) {
             (Ok(fetching), _) => fetching,
-            // Another call replaces it; what there is counts until then.
+            // Another call is replacing it; the current one is used until then.
             (Err(_), Some(credential)) => return Ok(credential),
             (Err(_), None) => cell.fetching.lock().await,
         };
@@ -116,7 +117,7 @@ impl Cells {
         outcome.or_else(|error| cell.usable().ok_or(error))
     }
 
-    /// What replaces a credential that was refused.
+    /// The replacement of a refused credential.
     pub(super) async fn renew<F>(
         &self,
         key: Option<CallerKey>,
@@ -132,7 +133,7 @@ impl Cells {
         {
             let mut kept = lock(&cell.kept);
             match &kept.current {
-                // Another call has replaced it already.
+                // Another call has already replaced it.
                 Some(current) if !Arc::ptr_eq(&current.credential, refused) => {
                     return Ok(current.credential.clone());
                 }
@@ -147,7 +148,7 @@ impl Cells {
         cell.fill(fetch().await, owner)
     }
 
-    /// Forgets credentials that were obtained for someone, or at a moment, that is meant. Returns them.
+    /// Drops the credentials for which `is_meant` holds, given their owner and time. Returns them.
     pub(super) fn forget(
         &self,
         is_meant: impl Fn(Option<&Principal>, Timestamp) -> bool,
@@ -211,7 +212,8 @@ impl Cell {
                 kept.failed_at = None;
                 Ok(credential)
             }
-            // What only the person can change is asked again with the next call, and what was kept counts no longer.
+            // Only the person can fix this, so the next call tries again, and the stored credential
+            // is no longer valid.
             Err(error) if error.needs_person() => {
                 kept.current = None;
                 Err(error)

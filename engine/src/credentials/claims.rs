@@ -1,14 +1,15 @@
-//! The claims of a token that is not ours to verify: whom it is for, and until when. The server it goes to verifies it.
+//! The audience and expiry claims of a token that we do not verify. The server that it is sent to
+//! verifies it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::json::Document;
 use contract::time::Timestamp;
 
-/// How far the clocks of two machines may differ.
+/// The largest tolerated clock difference between two machines.
 const CLOCK_SKEW_SECONDS: i64 = 60;
 
-/// What a token says of itself.
+/// A token's claims about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claims {
     audiences: Vec<String>,
@@ -17,7 +18,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// `None` if it is not a JWT with an object as its payload that can be read in one way.
+    /// Returns `None` unless it is a JWT whose payload is an unambiguous JSON object.
     pub(super) fn of(token: &str) -> Option<Claims> {
         let mut parts = token.split('.');
         let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);

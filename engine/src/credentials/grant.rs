@@ -1,8 +1,9 @@
-//! Tokens from an authorization server: RFC 6749's client credentials and RFC 8693's token exchange.
+//! Tokens from an authorization server: RFC 6749's client credentials and RFC 8693's token
+//! exchange.
 //!
-//! What is asked for is a chain of grants as data: each step takes the token of the step before as its subject. One step
-//! does for both grants of today; an assertion that is obtained by an exchange and then redeemed (RFC 7523, as for ID-JAG)
-//! is a chain of two.
+//! Grants are represented as a chain: each step uses the token of the previous step as its subject.
+//! Today's grants need one step; an assertion that is obtained by an exchange and then redeemed
+//! (RFC 7523, as for ID-JAG) is a chain of two.
 
 use super::BadCredentials;
 use super::claims::Claims;
@@ -22,11 +23,11 @@ use wire::attestation::FetchLimits;
 use wire::service::{ServiceAddress, ServiceBody, ServiceRequest};
 use zeroize::Zeroizing;
 
-/// How long a token endpoint may take, and the longest answer that is read of it.
+/// The timeout and the longest response of a token endpoint.
 const LIMITS: FetchLimits = FetchLimits { bytes: 64 * 1024, patience: Duration::from_secs(10) };
-/// The longest token that is taken.
+/// The longest token that is accepted.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
-/// How long a token counts whose lifetime is not told, and the longest that one is believed.
+/// The lifetime assumed for a token without one, and the longest lifetime that is believed.
 const UNTOLD_LIFETIME: Duration = Duration::from_secs(60);
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 
@@ -34,11 +35,11 @@ const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 
-/// The grants that lead to a token, each with the token of the one before as its subject.
+/// The grants that lead to a token, each with the previous token as its subject.
 #[derive(Debug)]
 pub(super) struct GrantChain {
     steps: Vec<GrantStep>,
-    /// Where tokens are taken back.
+    /// Where tokens are revoked.
     revocation: Option<ServiceAddress>,
     reader: SecretReader,
 }
@@ -48,7 +49,7 @@ pub(super) struct GrantChain {
 struct GrantStep {
     grant: Grant,
     endpoint: ServiceAddress,
-    /// For messages.
+    /// The endpoint as named in messages.
     place: String,
     client: SecretName,
     client_auth: ClientAuth,
@@ -63,14 +64,14 @@ enum Grant {
     Exchange,
 }
 
-/// A token, and how long it counts from the moment it was asked for.
+/// A token with its lifetime, counted from the request for it.
 #[derive(Debug)]
 pub(super) struct Issued {
     pub(super) token: Secret,
     pub(super) lifetime: Duration,
 }
 
-/// The members of an answer that are looked at.
+/// The members of a response that are used.
 #[derive(Deserialize)]
 struct TokenAnswer {
     access_token: Option<Secret>,
@@ -122,7 +123,8 @@ impl GrantChain {
         self.revocation.is_some()
     }
 
-    /// Has a token that the last grant gave revoked (RFC 7009). A token that is not known there any more is fine.
+    /// Revokes a token from the last grant (RFC 7009). A token that is already unknown there is not
+    /// an error.
     pub(super) async fn revoke(&self, token: &str) -> Result<(), Unavailable> {
         let (Some(address), Some(step)) = (&self.revocation, self.steps.last()) else {
             return Ok(());
@@ -144,7 +146,7 @@ impl GrantChain {
         }
     }
 
-    /// The token that the last grant gives. `subject` is what the first one is about.
+    /// The token from the last grant. `subject` is the subject of the first one.
     pub(super) async fn run(&self, subject: Option<&str>) -> Result<Issued, Unavailable> {
         let mut issued: Option<Issued> = None;
         for step in &self.steps {
@@ -174,7 +176,7 @@ impl GrantStep {
             });
         }
         let issued = self.read(&body)?;
-        // Measured from before the request: the answer may have taken a while.
+        // Count from before the request, because the response may have taken a while.
         Ok(Issued { lifetime: issued.lifetime.saturating_sub(asked.elapsed()), ..issued })
     }
 
@@ -203,7 +205,7 @@ impl GrantStep {
         self.authenticated(client, form)
     }
 
-    /// A request with this form, by the gateway's client.
+    /// A request with this form, authenticated as the gateway's client.
     fn authenticated<'f>(
         &'f self,
         client: &'f Secret,
@@ -257,7 +259,8 @@ impl GrantStep {
             return Err(wrong("what was issued is not an access token"));
         }
         let claims = Claims::of(token.expose());
-        // A token that cannot be read says nothing of its audience; the server it goes to decides.
+        // An unreadable token reveals nothing about its audience; the server that receives it
+        // decides.
         if claims.as_ref().is_some_and(|claims| !claims.is_for(&self.audience)) {
             return Err(wrong("the token was issued for another audience"));
         }
@@ -278,14 +281,15 @@ impl GrantStep {
     }
 }
 
-/// The error code of RFC 6749 §5.2. Only what looks like one is shown: the text is the server's.
+/// The error code of RFC 6749 §5.2. The server chose the text, so it is shown only if it looks like
+/// a code.
 fn error_code(body: &[u8]) -> Option<String> {
     let code = serde_json::from_slice::<ErrorAnswer>(body).ok()?.error?;
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     ((1..=64).contains(&code.len()) && code.bytes().all(is_plain)).then_some(code)
 }
 
-/// As `application/x-www-form-urlencoded` has it.
+/// Encodes text as in `application/x-www-form-urlencoded`.
 fn encoded(text: &str) -> Zeroizing<String> {
     Zeroizing::new(utf8_percent_encode(text, NON_ALPHANUMERIC).to_string())
 }

@@ -1,4 +1,4 @@
-//! The tokens that came with a request: the caller's own, and those that it sent for servers.
+//! The tokens in a request: the caller's own, and those that it sent for servers.
 
 use super::passthrough::Needles;
 use super::unavailable::Unavailable;
@@ -7,18 +7,20 @@ use http::HeaderValue;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// The header by which a caller sends a token for one server, as `SERVER TOKEN`; it may be repeated.
+/// The header with which a caller sends a token for one server, as `SERVER TOKEN`. It may be
+/// repeated.
 pub const BOUND_HEADER: &str = "holdpoint-upstream-authorization";
-/// The most of these headers that are read of one request.
+/// The most of these headers that are read per request.
 const MAX_BOUND: usize = 16;
 /// The longest token in one.
 const MAX_BOUND_BYTES: usize = 16 * 1024;
 
-/// What tells one caller's credential from another's: the SHA-256 of the token that it rests on.
+/// Distinguishes one caller's credential from another's: the SHA-256 of the token that it is
+/// derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallerKey(pub [u8; 32]);
 
-/// The tokens that came with a request. They are shared with the request, not copied.
+/// The tokens in a request. They are shared with the request rather than copied.
 #[derive(Debug, Clone, Default)]
 pub struct Inbound {
     /// `Bearer …`, marked as sensitive.
@@ -28,12 +30,13 @@ pub struct Inbound {
     is_token: bool,
     needles: Option<Arc<Needles>>,
     bound: Vec<HeaderValue>,
-    /// Whose request it is: what is obtained for it goes when that one is revoked.
+    /// The principal that makes the request. Credentials obtained for it are dropped when the
+    /// principal is revoked.
     principal: Option<Arc<Principal>>,
 }
 
 impl Inbound {
-    /// The credential of a caller, which is in this header and has this hash.
+    /// A caller's credential, from this header and with this hash.
     pub fn of(
         authorization: Option<&HeaderValue>,
         key: CallerKey,
@@ -45,7 +48,7 @@ impl Inbound {
         Inbound { authorization, key, is_token, needles, bound, principal }
     }
 
-    /// The same, as the request of this principal.
+    /// Sets the principal that makes the request.
     #[must_use]
     pub fn owned_by(self, principal: Arc<Principal>) -> Inbound {
         Inbound { principal: Some(principal), ..self }
@@ -55,15 +58,15 @@ impl Inbound {
         self.principal.as_ref()
     }
 
-    /// The same with the tokens that the caller sent for servers.
+    /// Adds the tokens that the caller sent for servers.
     #[must_use]
     pub fn with_bound<'a>(self, headers: impl Iterator<Item = &'a HeaderValue>) -> Inbound {
-        // One more than is read, so that too many are seen.
+        // Keep one more than allowed, so that an excess is detected.
         let bound = headers.take(MAX_BOUND + 1).cloned().map(sensitive).collect();
         Inbound { bound, ..self }
     }
 
-    /// The same without the tokens that go with this one request.
+    /// A copy without the tokens that belong to this one request.
     #[must_use]
     pub fn unbound(&self) -> Inbound {
         Inbound { bound: Vec::new(), ..self.clone() }
@@ -73,13 +76,13 @@ impl Inbound {
         self.key
     }
 
-    /// The caller's access token, where it has one.
+    /// The caller's access token, if it has one.
     pub(super) fn exchangeable(&self) -> Option<&str> {
         let value = self.authorization.as_ref().filter(|_| self.is_token)?;
         Some(value.to_str().ok()?.split_once(' ')?.1.trim_start_matches(' '))
     }
 
-    /// The token that was sent for a server.
+    /// The token sent for a server.
     pub(super) fn bound_token(&self, server: &str) -> Result<&str, Unavailable> {
         if self.bound.len() > MAX_BOUND {
             return Err(Unavailable::BadBoundHeader);
@@ -99,7 +102,8 @@ impl Inbound {
         Some(CallerKey(Sha256::digest(token.as_bytes()).into()))
     }
 
-    /// Whether any of these tokens is in what is about to be sent, in any form that a server could read it from.
+    /// Whether any of these tokens occurs in outgoing data, in any form in which a server could
+    /// read it.
     pub fn occurs_in(&self, outgoing: &[u8]) -> bool {
         self.needles.as_ref().is_some_and(|needles| needles.occur_in(outgoing))
             || self.bound.iter().any(|value| {
@@ -109,7 +113,7 @@ impl Inbound {
             })
     }
 
-    /// Whether the caller's own token is in this: a credential of the gateway must not be it.
+    /// Whether a credential of the gateway contains the caller's own token, which is not allowed.
     pub fn is_in_credential(&self, shown: &HeaderValue) -> bool {
         self.own_token_occurs_in(shown.as_bytes())
     }

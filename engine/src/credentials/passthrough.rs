@@ -1,9 +1,10 @@
-//! Finds a caller's token in what is about to be sent to a server: as it is, in base64 of either alphabet at any alignment,
-//! percent-encoded, or written with escapes of JSON.
+//! Searches outgoing data for a caller's token: plain, in either base64 alphabet at any alignment,
+//! percent-encoded, or with JSON escapes.
 //!
-//! Looked for is a window out of the token's secret part, which a whole token always contains: the signature of a JWT, the
-//! random part of a key. So the search costs the same for long tokens as for short ones, and a token that lost a few
-//! characters is found as well. What is encrypted, compressed or spelled in another code is not found.
+//! It searches for a window of the token's secret part, which a complete token always contains: the
+//! signature of a JWT, or the random part of a key. So the cost is independent of the token's
+//! length, and a token that lost a few characters is found too. Encrypted, compressed or otherwise
+//! encoded tokens are not found.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -11,19 +12,19 @@ use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
 use std::fmt;
 
-/// How many bytes of a token are looked for: 192 bits where they are base64url.
+/// How many bytes of a token are searched for: 192 bits if they are base64url.
 const WINDOW_BYTES: usize = 32;
-/// How often percent-encoding is undone: an encoded text may have been encoded again.
+/// How many times percent-encoding is undone, because encoded text may have been encoded again.
 const MAX_DECODINGS: usize = 3;
 
-/// The forms of a token that are looked for.
+/// The forms of a token that are searched for.
 pub struct Needles {
     finders: Vec<Finder<'static>>,
     shortest: usize,
 }
 
 impl fmt::Debug for Needles {
-    /// They are parts of a token.
+    /// These are parts of a token, so only their number is shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Needles").field("forms", &self.finders.len()).finish()
     }
@@ -34,7 +35,8 @@ impl Needles {
         let window = window_of(token);
         let mut forms: Vec<Vec<u8>> = vec![window.to_vec()];
         for skipped in 0..3 {
-            // The bytes before the window share its first group: what is left of the window begins with a group of its own.
+            // The bytes before the window share its first group, so the remainder starts at a group
+            // boundary.
             let Some(rest) = window.get(skipped..) else { continue };
             let whole = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
             for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
@@ -49,7 +51,7 @@ impl Needles {
         Needles { finders, shortest }
     }
 
-    /// Whether the token is in a text, in any of its forms.
+    /// Whether a text contains the token in any of its forms.
     pub fn occur_in(&self, text: &[u8]) -> bool {
         if text.len() < self.shortest {
             return false;
@@ -80,7 +82,7 @@ impl Needles {
     }
 }
 
-/// The part of a token that is looked for, from the middle of what is secret of it.
+/// The part of a token to search for, from the middle of its secret part.
 fn window_of(token: &[u8]) -> &[u8] {
     let secret = memchr::memrchr(b'.', token).and_then(|dot| token.get(dot + 1..));
     let secret = secret.filter(|secret| secret.len() >= WINDOW_BYTES).unwrap_or(token);
@@ -88,13 +90,13 @@ fn window_of(token: &[u8]) -> &[u8] {
     secret.get(start..(start + WINDOW_BYTES).min(secret.len())).unwrap_or(secret)
 }
 
-/// Whether a text has escapes of JSON that may stand for characters of a token.
+/// Whether a text contains JSON escapes that may stand for characters of a token.
 fn has_escapes(text: &[u8]) -> bool {
     memchr::memchr(b'\\', text).is_some()
         && (memmem::find(text, br"\u00").is_some() || memmem::find(text, br"\/").is_some())
 }
 
-/// A text with those escapes undone. Others are left as they are: no token has what they stand for.
+/// Undoes those escapes. Others are left unchanged, because no token contains their characters.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -116,7 +118,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
                 }
                 None => plain.push(b'\\'),
             },
-            // An escaped backslash does not begin another escape.
+            // An escaped backslash does not start another escape.
             [escaped, after @ ..] => {
                 plain.extend([b'\\', *escaped]);
                 rest = after;
@@ -127,13 +129,13 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// A text with its percent-encoding undone; `None` if it has none.
+/// Undoes percent-encoding; `None` if there is none.
 fn percent_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let encodes = |at: &usize| match text.get(at + 1..at + 3) {
         Some([high, low]) => hex_byte(*high, *low).is_some(),
         Some(_) | None => false,
     };
-    // Most percent signs encode nothing: only a text that has such an encoding is copied.
+    // Most percent signs encode nothing, so the text is copied only if one does.
     let first = memchr::memchr_iter(b'%', text).find(encodes)?;
     let mut decoded = Vec::with_capacity(text.len());
     decoded.extend_from_slice(text.get(..first)?);

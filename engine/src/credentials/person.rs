@@ -1,4 +1,4 @@
-//! Tokens for servers that every person signs in to with an account of their own.
+//! Tokens for servers that every person signs in to with their own account.
 
 use super::inbound::CallerKey;
 use super::unavailable::Unavailable;
@@ -10,14 +10,14 @@ use std::pin::Pin;
 use std::time::Duration;
 use wire::remote::Credential;
 
-/// A person's token for one server, and how long it counts.
+/// A person's token for one server, with its lifetime.
 #[derive(Debug)]
 pub struct PersonToken {
     pub credential: Credential,
     pub lifetime: Duration,
 }
 
-/// Where the tokens are kept that people signed in for at one server.
+/// Stores the tokens that people signed in for at one server.
 pub trait PersonTokens: fmt::Debug + Send + Sync {
     /// The token of a person. If `refused` is given, the server rejected that token, and a different one is returned.
     fn token<'a>(
@@ -27,7 +27,7 @@ pub trait PersonTokens: fmt::Debug + Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<PersonToken, Unavailable>> + Send + 'a>>;
 }
 
-/// What tells one person from another.
+/// Distinguishes one person from another.
 pub(super) fn key_of(principal: &Principal) -> CallerKey {
     CallerKey(Sha256::digest(principal.whole_name().as_bytes()).into())
 }

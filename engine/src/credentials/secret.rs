@@ -10,48 +10,50 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a secret of the environment or of a file is used before it is read again: a file may have been replaced.
+/// How long a secret from the environment or a file is used before it is read again, since a file
+/// may have been replaced.
 const LOCAL_FRESH: Duration = Duration::from_secs(60);
-/// How long a secret goes on to be used while it cannot be read again.
+/// How long a secret continues to be used while it cannot be read again.
 const MAX_STALE: Duration = Duration::from_secs(3_600);
 
 /// How long a secret is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SecretLifetime {
-    /// Then it is read again.
+    /// After this it is read again.
     pub(super) fresh: Duration,
-    /// While it cannot be read again, it is used for so long.
+    /// How long it is used while it cannot be read again.
     pub(super) stale: Duration,
 }
 
-/// Reads secrets by their names.
+/// Reads secrets by name.
 #[derive(Debug, Clone, Default)]
 pub struct SecretReader {
     vault: Option<Arc<Vault>>,
-    /// Opens files that age encrypted.
+    /// Decrypts age-encrypted files.
     identity: Option<SecretName>,
 }
 
 impl SecretReader {
-    /// The same, with a Vault.
+    /// Sets the Vault to use.
     #[must_use]
     pub fn with_vault(self, vault: Arc<Vault>) -> SecretReader {
         SecretReader { vault: Some(vault), ..self }
     }
 
-    /// The same, with the identity that opens files which age encrypted.
+    /// Sets the identity that decrypts age-encrypted files.
     #[must_use]
     pub fn opening_with(self, identity: Option<SecretName>) -> SecretReader {
         SecretReader { identity, ..self }
     }
 
-    /// Whether a secret can be read, as far as that can be told without reaching anything.
+    /// Checks whether a secret can be read, as far as possible without any requests.
     pub fn check(&self, name: &SecretName) -> Result<(), SecretError> {
         match name {
             SecretName::Env(_) | SecretName::File(_) => read_local(name).map(|_| ()),
             SecretName::Vault(_) if self.vault.is_some() => Ok(()),
             SecretName::Vault(_) => Err(SecretError::NotReadHere("vault")),
-            // What it holds is told when it is needed: a file that is replaced later may be right then.
+            // The contents are checked when they are needed: a file may still be replaced with a
+            // correct one.
             SecretName::Age(_) => match &self.identity {
                 Some(identity) => read_local(identity).map(|_| ()),
                 None => Err(SecretError::NotReadHere("age")),
@@ -77,7 +79,7 @@ impl SecretReader {
         }
     }
 
-    /// What a file that age encrypted holds: `PATH`, or `PATH#NAME` for one line of it.
+    /// The contents of an age-encrypted file: `PATH`, or `PATH#NAME` for one line of it.
     fn read_encrypted(&self, path: &str) -> Result<Secret, Unavailable> {
         let place = || format!("age:{path}");
         let identity = self.identity.as_ref().ok_or(SecretError::NotReadHere("age"))?;

@@ -1,11 +1,12 @@
-//! Why there is nothing to show a server. No secret and no token is part of it.
+//! Why there is no credential for a server. Contains no secrets or tokens.
 
 use super::age::AgeError;
 use settings::SecretError;
 use std::sync::Arc;
 use wire::attestation::FetchError;
 
-/// Why there is nothing to show a server. The sentences are for the operator; callers get [`Unavailable::words`].
+/// Why there is no credential for a server. The messages are for the operator; callers get
+/// [`Unavailable::words`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Unavailable {
     #[error(
@@ -57,7 +58,8 @@ impl From<SecretError> for Unavailable {
 }
 
 impl Unavailable {
-    /// What the caller is told. It learns what it can do about it, and nothing of how the gateway is set up.
+    /// The message for the caller. It says what the caller can do, and reveals nothing about the
+    /// gateway's configuration.
     pub fn words(&self) -> &'static str {
         match self {
             Unavailable::NoSubject => {
@@ -100,12 +102,12 @@ impl Unavailable {
         }
     }
 
-    /// Whether only the person can change it, by signing in.
+    /// Whether only the person can fix it, by signing in.
     pub fn needs_person(&self) -> bool {
         matches!(self, Unavailable::SignInNeeded | Unavailable::NoPerson)
     }
 
-    /// Whether the caller's token would have gone to the server.
+    /// Whether the caller's token would have been sent to the server.
     pub fn is_passthrough(&self) -> bool {
         matches!(self, Unavailable::SameToken)
     }

@@ -1,5 +1,6 @@
-//! HashiCorp Vault: secrets of the KV engine, version 2, over HTTP. Signs in with a token, an AppRole or a Kubernetes
-//! service account, and signs in again when its token ends or is refused.
+//! HashiCorp Vault: secrets of the KV engine, version 2, over HTTP. Authenticates with a token, an
+//! AppRole or a Kubernetes service account, and authenticates again when its token expires or is
+//! refused.
 
 use super::secret::{Secret, read_local};
 use super::unavailable::Unavailable;
@@ -18,16 +19,16 @@ use wire::attestation::FetchLimits;
 use wire::service::{ServiceAddress, ServiceBody, ServiceRequest};
 use zeroize::Zeroizing;
 
-/// How long Vault may take, and the longest answer that is read of it.
+/// The timeout and the longest response of Vault.
 const LIMITS: FetchLimits = FetchLimits { bytes: 256 * 1024, patience: Duration::from_secs(10) };
-/// A token of Vault is replaced when this part of its lifetime is left.
+/// A Vault token is replaced when this fraction of its lifetime is left.
 const MARGIN_PART: u32 = 5;
 
-/// A Vault and the way to sign in there.
+/// A Vault, and how to authenticate to it.
 pub struct Vault {
     settings: VaultSettings,
     service: ServiceAddress,
-    /// Held while signing in, so that others wait for its outcome.
+    /// Locked while authenticating, so that other calls wait for the result.
     session: Mutex<Option<VaultToken>>,
 }
 
@@ -40,7 +41,7 @@ impl fmt::Debug for Vault {
 #[derive(Clone)]
 struct VaultToken {
     token: Arc<Secret>,
-    /// `None`: it was configured, and is used until it is replaced.
+    /// `None` if it was configured; it is used until it is replaced.
     renew_at: Option<Instant>,
 }
 
@@ -61,7 +62,7 @@ struct SecretAnswer<'a> {
 
 #[derive(Deserialize)]
 struct SecretVersion<'a> {
-    /// `null` where the newest version was deleted.
+    /// `null` if the newest version was deleted.
     #[serde(borrow)]
     data: Option<BTreeMap<String, &'a RawValue>>,
 }
@@ -74,13 +75,13 @@ struct LoginAnswer {
 #[derive(Deserialize)]
 struct LoginAuth {
     client_token: Secret,
-    /// Seconds; 0 for one that does not end.
+    /// In seconds; 0 for a token that does not expire.
     #[serde(default)]
     lease_duration: u64,
 }
 
 impl Vault {
-    /// Nothing is reached.
+    /// Makes no requests.
     pub fn open(settings: &VaultSettings) -> Result<Vault, BadVault> {
         let url = settings.address.as_str();
         let url =
@@ -109,7 +110,8 @@ impl Vault {
         let token = self.token(None).await?;
         let (mut status, mut body) = self.get(&place, &token).await?;
         if status == StatusCode::FORBIDDEN {
-            // The token may have ended early; Vault answers the same to one that may not read this.
+            // The token may have expired early. Vault responds the same to a token without
+            // permission for this secret.
             let token = self.token(Some(&token)).await?;
             (status, body) = self.get(&place, &token).await?;
         }
@@ -153,7 +155,7 @@ impl Vault {
         Ok((status, Zeroizing::new(body)))
     }
 
-    /// What every request carries: agents of Vault refuse requests without the first one.
+    /// The headers of every request. Vault agents refuse requests without the first one.
     fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         let own = (HeaderName::from_static("x-vault-request"), HeaderValue::from_static("true"));
         let namespace = self.settings.namespace.as_deref();
@@ -162,7 +164,7 @@ impl Vault {
         [Some(own), namespace].into_iter().flatten().collect()
     }
 
-    /// The token that requests are made with; another one than `refused`.
+    /// The token for requests; a different one from `refused`.
     async fn token(&self, refused: Option<&Arc<Secret>>) -> Result<Arc<Secret>, Unavailable> {
         let mut session = self.session.lock().await;
         if let Some(VaultToken { token, renew_at }) = &*session {

@@ -1,5 +1,6 @@
-//! Calls that a person has to approve, as the path and the session ask for it. At a gateway it is another person: who may
-//! approve, and where it is recorded, is behind a trait. In front of one client it is the person at that client.
+//! Calls that a person must approve, as seen by the path and the session. At a gateway this is
+//! another person; a trait hides who may approve and where approvals are recorded. In front of a
+//! single client it is the person at that client.
 
 use crate::principal::Principal;
 use contract::hash::EntryHash;
@@ -7,7 +8,7 @@ use contract::time::Timestamp;
 use gate::server::ServerId;
 use ledger::record::StepUp;
 
-/// Who has to approve a call.
+/// Who must approve a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approver {
     /// A member of one of these groups.
@@ -17,7 +18,7 @@ pub enum Approver {
 }
 
 impl Approver {
-    /// What a call without the approval is answered with, where it cannot be asked for.
+    /// The refusal of a call whose approval cannot be requested.
     pub(super) fn words(&self) -> String {
         match self {
             Approver::Groups(groups) => format!(
@@ -36,36 +37,37 @@ impl Approver {
 pub enum AwaitedApproval {
     /// The approval with this id, at the desk.
     Desk(String),
-    /// What the person at the client says of the call, with the tool's entry as it is now.
+    /// The decision of the person at the client, with the hash of the tool's current entry.
     PersonAtClient(EntryHash),
 }
 
-/// The very call that is to be approved, as it would be dispatched.
+/// The exact call to be approved, as it would be dispatched.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalRequest<'a> {
     pub principal: &'a Principal,
     pub server: &'a ServerId,
     pub tool: &'a str,
-    /// The hash of the tool's entry as it is now.
+    /// The hash of the tool's current entry.
     pub contract: [u8; 32],
     pub arguments: Option<&'a [u8]>,
-    /// What the client answers to questions of the server with this call.
+    /// The client's answers to the server's questions that accompany this call.
     pub input_responses: Option<&'a [u8]>,
     pub groups: &'a [String],
     pub policy: Option<&'a str>,
 }
 
-/// An approval that a call goes on with.
+/// An approval that lets a call proceed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalGrant {
     pub by: String,
     pub at: Timestamp,
     pub step_up: StepUp,
-    /// What the desk uses up before the call is dispatched. A yes of the person at the client is kept with its request.
+    /// What to use up at the desk before the call is dispatched. An approval by the person at the
+    /// client is stored with its request.
     pub taken: Option<TakenApproval>,
 }
 
-/// An approval that the desk keeps for a call for a few seconds.
+/// An approval that the desk reserves for a call for a few seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenApproval {
     pub id: String,
@@ -77,38 +79,39 @@ pub struct TakenApproval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ApprovalUse {
-    /// The approval is used up by this call.
+    /// This call has used up the approval.
     Used,
-    /// It is not the call's any more, or the store cannot be written.
+    /// The approval no longer belongs to the call, or the store cannot be written.
     Lost,
 }
 
-/// What is known of a call's approval.
+/// The state of a call's approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum ApprovalAnswer {
-    /// It was granted, and counts for this call alone.
+    /// It was granted, for this call only.
     Granted(ApprovalGrant),
-    /// A person decides.
+    /// A person still has to decide.
     Waits { id: String },
-    /// A person said no.
+    /// A person refused it.
     Refused,
-    /// It cannot be asked for now.
+    /// It cannot be requested now.
     Unavailable { why: &'static str },
 }
 
-/// Goes on with a call that waits.
+/// Resumes a waiting call.
 pub type ResumeCall = Box<dyn Fn() + Send + Sync>;
 
-/// Where approvals are asked for.
+/// The place where approvals are requested.
 pub trait ApprovalDesk: std::fmt::Debug + Send + Sync {
-    /// Takes a grant for this call, or asks for one.
+    /// Takes an existing grant for this call, or requests one.
     fn ask(&self, request: &ApprovalRequest<'_>) -> ApprovalAnswer;
 
-    /// Uses up a grant that was taken. To be called when the decision on the call is written, and before it is sent: a grant
-    /// whose process is killed in between is still there.
+    /// Uses up a grant that was taken. To be called after the decision on the call is written and
+    /// before the call is sent, so that a grant survives if the process is killed in between.
     fn use_up(&self, taken: &TakenApproval) -> ApprovalUse;
 
-    /// Calls `resume` when a person has decided, or when the call has waited for long enough: then it is asked for again.
+    /// Calls `resume` when a person has decided or the wait has timed out. The approval must then
+    /// be requested again.
     fn watch(&self, id: &str, resume: ResumeCall);
 }

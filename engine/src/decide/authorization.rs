@@ -1,4 +1,5 @@
-//! Who may use what, as the path asks for it. The gateway's policies are behind it; `run` has none.
+//! Who may use what, as seen by the path. The gateway implements this with its policies; `run` has
+//! none.
 
 use crate::call::Call;
 use crate::principal::Principal;
@@ -7,7 +8,7 @@ use gate::server::ServerId;
 use gate::view::{ListView, Visible};
 use std::sync::Arc;
 
-/// What the policies say of one request.
+/// The policies' decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Authorization {
@@ -15,13 +16,13 @@ pub enum Authorization {
         /// The policy that permits it.
         policy: Option<Arc<str>>,
     },
-    /// A member of one of these groups has to approve this very call.
+    /// A member of one of these groups must approve this exact call.
     NeedsApproval { policy: Option<Arc<str>>, groups: Vec<String> },
     Deny {
         why: Unauthorized,
         policy: Option<Arc<str>>,
-        /// Whether no call of this principal to this target could be permitted. Such a target is answered like one that
-        /// does not exist.
+        /// Whether this principal could never be permitted any call to this target. Such a target
+        /// is treated as nonexistent.
         is_hidden: bool,
     },
 }
@@ -31,7 +32,7 @@ pub enum Authorization {
 pub enum Unauthorized {
     NoPolicyMatch,
     Forbidden,
-    /// A policy could not be evaluated. It may have been one that forbids.
+    /// A policy could not be evaluated, and it might have been a forbid.
     PolicyError,
 }
 
@@ -40,7 +41,7 @@ pub trait Authorizer: Send + Sync + std::fmt::Debug {
     fn authorize(&self, principal: &Principal, server: &ServerId, call: &Call<'_>)
     -> Authorization;
 
-    /// What of a list the principal may see: the entries that some call of it could be permitted for.
+    /// What the principal may see of a list: the entries for which some call could be permitted.
     fn visible(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! The checks, one a file. Adding a check is adding a file, and its place in [`super::Path`].
+//! The checks, one per file. To add a check, add a file and its place in [`super::Path`].
 
 mod admission;
 mod allowlist;

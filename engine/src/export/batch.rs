@@ -1,4 +1,5 @@
-//! Batches out of a ledger: as much as there is, up to a bound, with the cursor that holds once it was delivered.
+//! Reads batches from a ledger: everything available up to a limit, with the cursor that is valid
+//! once the batch was delivered.
 
 use super::cursor::Cursor;
 use ledger::folder::{ChainId, Folder};
@@ -6,12 +7,12 @@ use ledger::receipt::{Item, Joiner, Position, Reading, line_at};
 use std::collections::BTreeMap;
 use std::io;
 
-/// The most receipts and events that are sent in one go.
+/// The most receipts and events that are sent at once.
 pub const MAX_BATCH_ITEMS: usize = 512;
-/// A batch is full when the lines it was read from are together so long, in bytes.
+/// A batch is full when its ledger lines have this total length in bytes.
 pub const MAX_BATCH_BYTES: u64 = 1024 * 1024;
 
-/// What is read from a ledger and not sent yet.
+/// The unsent part of a ledger.
 #[derive(Debug)]
 pub(super) struct Batches<F> {
     reading: Reading<F>,
@@ -19,21 +20,22 @@ pub(super) struct Batches<F> {
     positions: BTreeMap<ChainId, Position>,
 }
 
-/// What is to be sent together. All that a chain's end sets free comes in one batch, so it can have more items than one send.
+/// Items to be sent together. Everything that the end of a chain completes is in one batch, so it
+/// can have more items than one send.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) items: Vec<Item>,
-    /// What holds once all items are delivered.
+    /// The cursor after all items are delivered.
     pub(super) cursor: Cursor,
     pub(super) notes: Vec<String>,
 }
 
 impl<F: Folder + Clone> Batches<F> {
-    /// Goes on where a cursor says.
+    /// Continues at a cursor.
     pub(super) fn resume(folder: &F, cursor: &Cursor) -> io::Result<Batches<F>> {
         let mut joiner = Joiner::default();
         for (chain, position) in cursor.open() {
-            // Where retention has dropped the decision, its outcome will stand alone and is not sent.
+            // If retention has deleted the decision, its outcome alone is not sent.
             if let Some((spot, entry)) = line_at(folder, &chain, position)? {
                 joiner.push(&spot, entry, &mut Vec::new());
             }
@@ -43,7 +45,7 @@ impl<F: Folder + Clone> Batches<F> {
         Ok(Batches { reading, joiner, positions })
     }
 
-    /// The next batch; one without items where nothing is complete yet.
+    /// The next batch; without items if nothing is complete yet.
     pub(super) fn next(&mut self) -> io::Result<Batch> {
         self.reading.refresh()?;
         let (mut items, mut bytes) = (Vec::new(), 0);
@@ -82,7 +84,7 @@ mod tests {
     use ledger::memory::MemoryFolder;
     use ledger::record::{Event, Record};
 
-    /// A ledger of that many events, each a line of about `bytes`.
+    /// A ledger with this many events, each on a line of about `bytes`.
     fn folder(count: u64, bytes: usize) -> MemoryFolder {
         let (folder, mut text) = (MemoryFolder::default(), Vec::new());
         let data = serde_json::json!({ "x": "x".repeat(bytes) });
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn a_batch_is_full_at_its_number_of_bytes() {
         let eighth = usize::try_from(MAX_BATCH_BYTES / 8).unwrap();
-        // Eight lines are a little over the bound, and a ninth begins the next batch.
+        // Eight lines are slightly over the limit, and a ninth starts the next batch.
         assert_eq!(sizes(&folder(8, eighth)), [8]);
         assert_eq!(sizes(&folder(9, eighth)), [8, 1]);
     }

@@ -1,4 +1,5 @@
-//! Connections to a collector that the operator has named: any address is allowed, every wait has an end.
+//! Connections to a collector configured by the operator: any address is allowed, and every wait
+//! has a timeout.
 
 use super::destination::Address;
 use std::io;
@@ -13,17 +14,17 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// How long resolving a name, one address and the TLS handshake may take, each.
+/// The timeout for resolving a name, for connecting to one address, and for the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Something to write to and to read from.
+/// A bidirectional stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Trusts what this system trusts and what was handed in. Where there is nothing at all, Mozilla's roots stand in.
+/// Trusts the system's certificates and the given ones, or Mozilla's if there are none.
 pub(super) fn connector(trusted: &[CertificateDer<'static>]) -> io::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -39,7 +40,7 @@ pub(super) fn connector(trusted: &[CertificateDer<'static>]) -> io::Result<TlsCo
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// A stream to an address, over TLS where a connector is given.
+/// A stream to an address, using TLS if a connector is given.
 pub(super) async fn stream(
     address: &Address,
     tls: Option<&TlsConnector>,
@@ -59,7 +60,7 @@ pub(super) async fn stream(
     Err(failure)
 }
 
-/// A socket for datagrams to an address.
+/// A datagram socket to an address.
 pub(super) async fn datagrams(address: &Address) -> io::Result<UdpSocket> {
     let found = resolve(address).await?;
     let to = found.first().ok_or(io::ErrorKind::AddrNotAvailable)?;

@@ -1,4 +1,5 @@
-//! How far was sent, kept in the home: written after a collector took a batch, in one step; and the lock of the one exporter.
+//! The export's progress, stored atomically in the home after a collector accepted a batch; and the
+//! lock that limits a home to one exporter.
 
 use super::StartError;
 use ledger::folder::{ChainId, SegmentNumber};
@@ -9,22 +10,23 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The file in the home that tells how far was sent.
+/// The file in the home with the progress.
 pub const CURSOR_FILE: &str = "receipts-export.json";
-/// Held by the process that exports.
+/// Locked by the process that exports.
 pub const LOCK_FILE: &str = "receipts-export.lock";
 
-/// The largest cursor that is read: some tens of thousands of open calls.
+/// The largest cursor file that is read, enough for some tens of thousands of open calls.
 const MAX_CURSOR_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How far was sent to one collector.
+/// The progress for one collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Cursor {
     chains: BTreeMap<String, ChainCursor>,
 }
 
-/// How far one chain was sent: where the next line begins, and the decisions before it whose outcomes are to come.
+/// The progress for one chain: where the next line starts, and the earlier decisions whose outcomes
+/// are still missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ChainCursor {
     next: Place,
@@ -63,12 +65,12 @@ impl Cursor {
         self.chains.insert(chain.to_string(), cursor);
     }
 
-    /// Where each chain goes on. A name that is no chain's is none of ours.
+    /// Where each chain continues. Names that are not valid chain ids are ignored.
     pub(super) fn starts(&self) -> BTreeMap<ChainId, Position> {
         self.chains().map(|(chain, cursor)| (chain, cursor.next.into())).collect()
     }
 
-    /// The decisions that were read and whose outcomes are to come.
+    /// The decisions that were read and whose outcomes are still missing.
     pub(super) fn open(&self) -> impl Iterator<Item = (ChainId, Position)> {
         self.chains().flat_map(|(chain, cursor)| {
             cursor.open.iter().map(move |place| (chain.clone(), (*place).into()))
@@ -96,7 +98,7 @@ struct Contents {
 
 const VERSION: u32 = 1;
 
-/// Which of the cursors.
+/// The kind of collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Otlp,
@@ -104,7 +106,8 @@ pub(super) enum Kind {
 }
 
 impl CursorFile {
-    /// Reads the file. One that cannot be read is as none, with a reason to be told: all is sent again rather than some not.
+    /// Reads the file. An unreadable file counts as missing, with a reason to report: sending
+    /// everything again is better than omitting some.
     pub(super) fn read(home: &Path) -> (CursorFile, Option<String>) {
         let path = home.join(CURSOR_FILE);
         let (contents, problem) = match read_contents(&path) {
@@ -124,7 +127,7 @@ impl CursorFile {
         found.clone().unwrap_or_default()
     }
 
-    /// Puts a cursor on disk in the place of the one before.
+    /// Replaces a cursor on disk.
     pub(super) fn save(&mut self, kind: Kind, cursor: Cursor) -> io::Result<()> {
         match kind {
             Kind::Otlp => self.contents.otlp = Some(cursor),
@@ -163,7 +166,7 @@ fn read_contents(path: &Path) -> Result<Contents, String> {
     Ok(contents)
 }
 
-/// The lock that one exporter of a home holds.
+/// The lock that limits a home to one exporter.
 #[derive(Debug)]
 pub(super) struct ExportLock {
     file: File,
@@ -180,7 +183,7 @@ impl ExportLock {
         Ok(ExportLock { file })
     }
 
-    /// Whether it is ours now. It stays so until this process ends.
+    /// Whether this process holds the lock now. It then keeps it until it ends.
     pub(super) fn take(&self) -> io::Result<bool> {
         match self.file.try_lock() {
             Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! Where receipts go: read once, from what the operator wrote.
+//! The destinations of receipts, parsed once from what the operator wrote.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
@@ -6,15 +6,15 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use wire::{BadUrl, PlainUrl};
 
-/// The longest address that is read.
+/// The longest address that is accepted.
 const MAX_URL_BYTES: usize = 2 * 1024;
 const OTLP_PORT: u16 = 4318;
 const SYSLOG_PORT: u16 = 514;
 const SYSLOG_TLS_PORT: u16 = 6514;
-/// The paths of OTLP/HTTP for logs and for spans, under the path of the address.
+/// The paths of OTLP/HTTP for logs and for spans, appended to the path of the address.
 const LOGS_PATH: &str = "/v1/logs";
 const TRACES_PATH: &str = "/v1/traces";
-/// Headers that say where a request ends and what is in it.
+/// Headers that control where a request ends and what it contains.
 const OWN_HEADERS: [&str; 6] = [
     "connection",
     "content-encoding",
@@ -24,7 +24,7 @@ const OWN_HEADERS: [&str; 6] = [
     "transfer-encoding",
 ];
 
-/// Why a header is not sent to a collector.
+/// Why a header cannot be sent to a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadHeader {
     #[error("not a header's name")]
@@ -35,7 +35,7 @@ pub enum BadHeader {
     Value,
 }
 
-/// Adds a header that goes to a collector with every request. Its value is a credential.
+/// Adds a header for every request to a collector. Its value is a credential.
 pub fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), BadHeader> {
     let name: HeaderName = name.parse().map_err(|_| BadHeader::Name)?;
     if OWN_HEADERS.contains(&name.as_str()) {
@@ -47,7 +47,7 @@ pub fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()
     Ok(())
 }
 
-/// Why a text names no collector.
+/// Why a text does not name a collector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadDestination {
     #[error("not an address; expected something like `{0}`")]
@@ -90,12 +90,12 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Reads `http(s)://host[:port][/path]` for receipts; headers are sent with every request.
+    /// Parses `http(s)://host[:port][/path]` for receipts; `headers` are sent with every request.
     pub fn new(text: &str, headers: HeaderMap) -> Result<Otlp, BadDestination> {
         Otlp::at(text, headers, LOGS_PATH)
     }
 
-    /// The same for spans.
+    /// Like [`Otlp::new`], for spans.
     pub fn for_traces(text: &str, headers: HeaderMap) -> Result<Otlp, BadDestination> {
         Otlp::at(text, headers, TRACES_PATH)
     }
@@ -113,7 +113,7 @@ impl Otlp {
         if !is_secure && !headers.is_empty() && !is_this_machine(&address.host) {
             return Err(BadDestination::HeaderInClear);
         }
-        // They are credentials: nothing may print them.
+        // They are credentials and must not be printed.
         headers.values_mut().for_each(|value| value.set_sensitive(true));
         let base = path.trim_end_matches('/');
         let path = if base.ends_with(signal) { base.to_owned() } else { format!("{base}{signal}") };
@@ -128,7 +128,7 @@ impl fmt::Display for Otlp {
     }
 }
 
-/// How a syslog receiver is reached.
+/// The transport to a syslog receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Udp,
@@ -146,7 +146,7 @@ pub struct Syslog {
 impl FromStr for Syslog {
     type Err = BadDestination;
 
-    /// Reads `udp://host[:port]`, `tcp://…` or `tls://…`.
+    /// Parses `udp://host[:port]`, `tcp://…` or `tls://…`.
     fn from_str(text: &str) -> Result<Self, BadDestination> {
         const EXAMPLE: &str = "tls://logs.example.com:6514";
         let plain = read(text, EXAMPLE)?;
@@ -175,7 +175,7 @@ impl fmt::Display for Syslog {
     }
 }
 
-/// Reads a host with its port and path, and nothing that could hold a secret.
+/// Parses a host with port and path, refusing anything that could contain a secret.
 fn read(text: &str, example: &'static str) -> Result<PlainUrl, BadDestination> {
     if text.len() > MAX_URL_BYTES {
         return Err(BadDestination::TooLong);

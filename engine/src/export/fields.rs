@@ -1,14 +1,15 @@
-//! A receipt's members by dotted names, for forms that know no nesting. Nothing is in them that the ledger does not have.
+//! A receipt's members by dotted names, for flat formats. They contain nothing that the ledger does
+//! not.
 
 use ledger::receipt::Item;
 use serde_json::Value;
 
-/// Every member that says something, in the order in which a receipt is printed.
+/// Every nonempty member, in the order in which a receipt is printed.
 pub(super) fn fields(item: &Item) -> Result<Vec<(String, Value)>, serde_json::Error> {
     let mut found = Vec::new();
     if let Value::Object(members) = serde_json::to_value(item)? {
         for (name, value) in members {
-            // What an event's data may be differs from event to event: it stays one value.
+            // The data of events differs between events, so it stays a single value.
             let value = match value {
                 Value::Object(_) if name == "data" => Value::String(value.to_string()),
                 other => other,

@@ -1,4 +1,5 @@
-//! OTLP/HTTP logs in the JSON encoding: what is posted, and what the collector's answer means.
+//! OTLP/HTTP logs in the JSON encoding: the request body, and the interpretation of the collector's
+//! response.
 
 use super::fields::fields;
 use contract::time::Timestamp;
@@ -8,7 +9,7 @@ use ledger::receipt::Item;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 
-/// Of a collector's message so much is told, in characters.
+/// How much of a collector's message is shown, in characters.
 const MAX_TOLD_CHARACTERS: usize = 200;
 
 /// The body of one request.
@@ -56,7 +57,7 @@ fn record(item: &Item, observed: Timestamp) -> Result<Value, serde_json::Error> 
     if let (Item::Receipt(receipt), Some(members)) = (item, record.as_object_mut())
         && let Some(id) = receipt.trace_id.as_deref().filter(|id| is_trace_id(id))
     {
-        // In OTLP's JSON, ids are hexadecimal, not base64 as in other protobuf JSON.
+        // Unlike in other protobuf JSON, OTLP ids are hexadecimal rather than base64.
         members.insert("traceId".to_owned(), json!(id));
     }
     Ok(record)
@@ -89,14 +90,14 @@ fn any_value(value: &Value) -> Value {
     }
 }
 
-/// What an answer means for the batch.
+/// What a response means for the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Taken; so many of it were thrown away by the collector, which must not be sent again.
+    /// Accepted, but the collector discarded `rejected` items, which must not be sent again.
     Taken { rejected: u64, why: String },
-    /// To be sent again, after this long where the collector says so.
+    /// To be sent again, after the given delay if the collector names one.
     Later { after: Option<Duration>, why: String },
-    /// This collector will never take this batch.
+    /// This collector will never accept this batch.
     Never { why: String },
 }
 
@@ -118,7 +119,8 @@ pub(super) fn verdict(
         StatusCode::BAD_REQUEST
         | StatusCode::PAYLOAD_TOO_LARGE
         | StatusCode::UNPROCESSABLE_ENTITY => Verdict::Never { why },
-        // Also a wrong path or a missing credential: that is for the operator to mend, and nothing is lost meanwhile.
+        // This includes a wrong path or a missing credential: the operator can fix those, and
+        // nothing is lost in the meantime.
         _ => Verdict::Later { after: retry_after(headers, now), why },
     }
 }
@@ -132,7 +134,7 @@ fn told(text: &str) -> String {
     text.chars().take(MAX_TOLD_CHARACTERS).collect()
 }
 
-/// Seconds, or a date.
+/// Parses a number of seconds, or a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

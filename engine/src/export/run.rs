@@ -1,4 +1,5 @@
-//! The thread that exports: takes the lock, reads batches, delivers each until the collector has it, remembers how far.
+//! The export thread: takes the lock, reads batches, delivers each until the collector has accepted
+//! it, and stores the progress.
 
 use super::batch::{Batches, MAX_BATCH_ITEMS};
 use super::cursor::{CursorFile, ExportLock, Kind};
@@ -18,17 +19,17 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// A collector that asks for a longer pause than this gets this one.
+/// The longest retry delay that a collector can request.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// What is being sent gets this long to arrive when the export is told to end.
+/// How long the current batch may take to arrive when the export is stopped.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// Between two tries to take the place of the process that exports.
+/// The interval for trying to take over from another exporting process.
 const LOCK_POLL: Duration = Duration::from_secs(5);
 
 type Reporter = Arc<dyn Fn(Report) + Send + Sync>;
 
-/// All that the thread needs.
+/// Everything that the thread needs.
 pub(super) struct Job<F> {
     pub(super) folder: F,
     pub(super) home: PathBuf,
@@ -40,7 +41,7 @@ pub(super) struct Job<F> {
 }
 
 impl<F: Folder + Clone> Job<F> {
-    /// Runs until it is told to end. A panic ends the export and nothing else.
+    /// Runs until it is stopped. A panic ends the export and nothing else.
     pub(super) fn run_contained(self) {
         let report = Arc::clone(&self.report);
         if catch_unwind(AssertUnwindSafe(|| self.run())).is_err() {
@@ -53,7 +54,7 @@ impl<F: Folder + Clone> Job<F> {
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
                 runtime.block_on(self.work());
-                // A name that is still being resolved is not waited for.
+                // Do not wait for a pending name lookup.
                 runtime.shutdown_background();
             }
             Err(error) => report(Report::Note(format!("live export does not run: {error}"))),
@@ -89,7 +90,7 @@ impl<F: Folder + Clone> Job<F> {
         tokio::join!(send_on(courier(otlp)), send_on(courier(syslog)));
     }
 
-    /// Waits until no other process of the home exports; false where it is told to end before.
+    /// Waits until no other process of the home exports. Returns false if it is stopped first.
     async fn take_lock(&mut self) -> bool {
         let mut is_told = false;
         loop {
@@ -117,13 +118,13 @@ async fn send_on<F: Folder + Clone>(courier: Option<Courier<'_, F>>) {
     }
 }
 
-/// Sleeps; false where the export was told to end meanwhile.
+/// Sleeps. Returns false if the export was stopped in the meantime.
 async fn pause_unless_stopped(stopped: &mut watch::Receiver<bool>, pause: Duration) -> bool {
-    // An error means that the receiving end is gone.
+    // An error means that the other end is gone.
     timeout(pause, stopped.wait_for(|stopped| *stopped)).await.is_err()
 }
 
-/// Brings everything to one collector.
+/// Delivers everything to one collector.
 struct Courier<'f, F> {
     folder: F,
     kind: Kind,
@@ -133,17 +134,17 @@ struct Courier<'f, F> {
     pace: Pace,
     stopped: watch::Receiver<bool>,
     report: Reporter,
-    /// What was last told to be wrong.
+    /// The last reported problem.
     trouble: Option<String>,
 }
 
-/// The export was told to end.
+/// The export was stopped.
 struct Stopped;
 
 impl<F: Folder + Clone> Courier<'_, F> {
     async fn work(&mut self) {
         (self.report)(Report::Started { to: self.to.clone() });
-        // It only ever ends by being told to.
+        // It only ends by being stopped.
         let Stopped = self.send_all().await;
     }
 
@@ -152,7 +153,7 @@ impl<F: Folder + Clone> Courier<'_, F> {
             let cursor = self.file.borrow().cursor(self.kind);
             match Batches::resume(&self.folder, &cursor) {
                 Ok(batches) => break batches,
-                // There is no ledger before the first receipt.
+                // Before the first receipt there is no ledger.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => self.tell_trouble(&format!("the receipts cannot be read: {error}")),
             }
@@ -188,7 +189,7 @@ impl<F: Folder + Clone> Courier<'_, F> {
         }
     }
 
-    /// Sends until the collector has all of it, or will never have what is left.
+    /// Sends until the collector has accepted everything, or permanently refused the rest.
     async fn deliver(&mut self, items: &[Item]) -> Result<(), Stopped> {
         let mut waiting: Vec<&[Item]> = items.chunks(MAX_BATCH_ITEMS).rev().collect();
         let mut delay = self.pace.first_retry;
@@ -201,7 +202,8 @@ impl<F: Folder + Clone> Courier<'_, F> {
                 Verdict::Never { why } => {
                     let (first, second) = chunk.split_at(chunk.len() / 2);
                     if first.is_empty() {
-                        // One receipt that this collector cannot take must not stand before all others.
+                        // A single receipt that this collector cannot accept must not block all
+                        // others.
                         let (to, count) = (self.to.clone(), 1);
                         (self.report)(Report::Rejected { to, count, why });
                     } else {
@@ -248,7 +250,7 @@ impl<F: Folder + Clone> Courier<'_, F> {
         (self.report)(Report::Sent { to, count });
     }
 
-    /// The same trouble is told once.
+    /// Reports each problem only once in a row.
     fn tell_trouble(&mut self, why: &str) {
         if self.trouble.as_deref() != Some(why) {
             self.trouble = Some(why.to_owned());
@@ -257,15 +259,15 @@ impl<F: Folder + Clone> Courier<'_, F> {
     }
 }
 
-/// What the collector asks for, within reason; else the delay, moved a little.
+/// The delay that the collector requests, within limits, or otherwise `delay` with jitter.
 fn pause_before_retry(asked: Option<Duration>, delay: Duration) -> Duration {
     asked.map_or_else(|| jittered(delay), |asked| asked.min(MAX_RETRY_AFTER))
 }
 
-/// Up to a quarter more or less, so that many machines do not come back at the same moment.
+/// Varies a delay by up to a quarter, so that many machines do not reconnect at the same moment.
 fn jittered(delay: Duration) -> Duration {
     let mut byte = [128];
-    // Without randomness it is the plain delay.
+    // If there is no randomness, the delay is unchanged.
     let _ = getrandom::fill(&mut byte);
     let [byte] = byte;
     delay.mul_f64(0.75 + f64::from(byte) / 512.0)

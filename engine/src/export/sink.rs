@@ -1,4 +1,4 @@
-//! Where batches go: an OTLP collector, or a syslog receiver over a stream or by datagrams.
+//! Delivers batches to an OTLP collector, or to a syslog receiver over a stream or by datagrams.
 
 use super::Pace;
 use super::connect::{self, Stream};
@@ -20,13 +20,13 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// The largest answer of a collector that is read.
+/// The largest collector response that is read.
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// For sending one batch and hearing the answer.
+/// The timeout for sending one batch and receiving the response.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where batches go.
+/// The destination of batches.
 pub(super) enum Sink {
     Otlp {
         otlp: Otlp,
@@ -90,7 +90,7 @@ impl Sink {
         }
     }
 
-    /// A connection on which something went wrong is not used again.
+    /// Closes a connection after a failure, so that it is not used again.
     fn close(&mut self) {
         match self {
             Sink::Otlp { .. } => {}
@@ -102,13 +102,13 @@ impl Sink {
 
 const TAKEN: Verdict = Verdict::Taken { rejected: 0, why: String::new() };
 
-/// One request over a connection of its own: batches are few, and a kept connection is one more thing that can be stale.
+/// Sends one request over a new connection: batches are rare, and a kept connection could be stale.
 async fn post(otlp: &Otlp, tls: &TlsConnector, items: &[Item]) -> io::Result<Verdict> {
     let now = now();
     post_body(otlp, tls, otlp::body(items, now)?, now).await
 }
 
-/// Sends bodies of one's own to a collector, without trying again.
+/// Sends given bodies to a collector, without retries.
 #[derive(Debug)]
 pub struct OtlpSender {
     otlp: Otlp,
@@ -128,7 +128,7 @@ impl OtlpSender {
         Ok(OtlpSender { otlp, tls: OwnTls(connect::connector(&[])?) })
     }
 
-    /// Posts a body. An error says in words why the collector did not take it.
+    /// Posts a body. An error describes why the collector did not accept it.
     pub async fn post(&self, body: Vec<u8>) -> Result<(), String> {
         let posted = post_body(&self.otlp, &self.tls.0, body, now());
         match timeout(SEND_TIMEOUT, posted).await {
@@ -156,7 +156,7 @@ async fn post_body(
     let exchange = async {
         let response = sender.send_request(request).await.map_err(io::Error::other)?;
         let (parts, body) = response.into_parts();
-        // What is too long or breaks off says nothing; the status does.
+        // A body that is too long or incomplete is ignored; the status is enough.
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Ok(otlp::verdict(parts.status, &parts.headers, &body, now))
@@ -166,7 +166,7 @@ async fn post_body(
     tokio::pin!(driver);
     tokio::select! {
         verdict = &mut exchange => verdict,
-        // The connection may end before its last answer was looked at.
+        // The connection may end before its last response was read.
         _ = &mut driver => exchange.await,
     }
 }
@@ -209,7 +209,8 @@ async fn write_stream(
     }
     stream.write_all(&bytes).await?;
     stream.flush().await?;
-    // Nothing is acknowledged here. A receiver that had gone before it read this shows within a moment.
+    // Receivers send no acknowledgments. A receiver that had disconnected before reading this shows
+    // within a moment.
     if is_open(stream, settle).await {
         Ok(())
     } else {
@@ -217,7 +218,7 @@ async fn write_stream(
     }
 }
 
-/// Whether the other side keeps the stream open for so long. What it says is not listened to.
+/// Whether the other side keeps the stream open for this long. What it sends is ignored.
 async fn is_open(stream: &mut Box<dyn Stream>, watched: Duration) -> bool {
     let mut said = [0; 256];
     match timeout(watched, stream.read(&mut said)).await {
@@ -240,7 +241,7 @@ async fn write_datagrams(
     for item in items {
         socket.send(sender.message(item, MAX_DATAGRAM_BYTES).as_bytes()).await?;
     }
-    // If no program listens there, the other machine may say so.
+    // If no program listens there, the other machine may report that.
     match timeout(settle, socket.recv(&mut [0; 1])).await {
         Ok(Err(error)) => Err(error),
         Ok(Ok(_)) | Err(_) => Ok(()),

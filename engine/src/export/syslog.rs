@@ -1,20 +1,22 @@
-//! Syslog messages by RFC 5424, framed for streams by RFC 6587 (octet counting), of bounded size for datagrams (RFC 5426).
+//! Syslog messages according to RFC 5424, framed for streams (RFC 6587, octet counting) and limited
+//! in size for datagrams (RFC 5426).
 
 use contract::time::Timestamp;
 use ledger::export::{Weight, message, weight_of};
 use ledger::receipt::{EventReceipt, Item, Receipt};
 
-/// The largest datagram that is sent: what RFC 5426 asks every receiver to take.
+/// The largest datagram that is sent: RFC 5426 recommends that every receiver accept this size.
 pub const MAX_DATAGRAM_BYTES: usize = 2048;
 
-/// Log audit.
+/// The facility for log audit.
 const FACILITY: u8 = 13;
-/// The structured data's id. 32473 is the number that IANA keeps for those who have none of their own.
+/// The id of the structured data. IANA reserves 32473 for examples and for organizations without a
+/// number of their own.
 const SD_ID: &str = "holdpoint@32473";
 const MAX_MSGID_BYTES: usize = 32;
 const MAX_HOSTNAME_BYTES: usize = 255;
 
-/// Who sends.
+/// The sender's identification.
 #[derive(Debug, Clone)]
 pub(super) struct Sender {
     pub(super) hostname: String,
@@ -22,7 +24,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// This machine and process.
+    /// Identifies this machine and process.
     pub(super) fn of_this_process() -> Sender {
         #[cfg(unix)]
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -31,7 +33,8 @@ impl Sender {
         Sender { hostname: printable(&name, MAX_HOSTNAME_BYTES), process: std::process::id() }
     }
 
-    /// An item as one message of at most `limit` bytes. What is least needed goes first where it does not fit.
+    /// An item as one message of at most `limit` bytes. If it does not fit, the least important
+    /// parts are dropped first.
     pub(super) fn message(&self, item: &Item, limit: usize) -> String {
         let mut parameters = parameters(item);
         let mut is_cut = false;
@@ -69,20 +72,21 @@ impl Sender {
             text.push_str(" cut=\"true\"");
         }
         let sentence = message(item);
-        // Text that is not ASCII is announced as UTF-8.
+        // Non-ASCII text is marked as UTF-8.
         let mark = if sentence.is_ascii() { "" } else { "\u{feff}" };
         text.push_str(&format!("] {mark}{sentence}"));
         text
     }
 }
 
-/// A message with its length before it, as streams carry it.
+/// A message preceded by its length, as in streams.
 pub(super) fn frame(message: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{} ", message.len()).as_bytes());
     out.extend_from_slice(message.as_bytes());
 }
 
-/// In a parameter's value, quotes, backslashes and closing brackets are escaped. Line ends are spelled out by `visible`.
+/// Escapes quotes, backslashes and closing brackets in a parameter's value. `visible` has already
+/// spelled out line breaks.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in ledger::export::visible(text).chars() {
@@ -94,13 +98,13 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Printable ASCII without blanks, as the header's fields need it; `-` where nothing is left.
+/// Printable ASCII without spaces, as required for header fields; `-` if nothing is left.
 fn printable(text: &str, limit: usize) -> String {
     let kept: String = text.chars().filter(char::is_ascii_graphic).take(limit).collect();
     if kept.is_empty() { "-".to_owned() } else { kept }
 }
 
-/// What says something, the most needed first.
+/// The nonempty parameters, most important first.
 fn parameters(item: &Item) -> Vec<(&'static str, String)> {
     let mut found = match item {
         Item::Receipt(receipt) => receipt_parameters(receipt),
@@ -222,7 +226,7 @@ mod tests {
             (text.len(), text.contains("cut=\"true\""))
         };
         let (small, _) = fits(0);
-        // The name is in the parameters and in the sentence, which says ` by ` before it.
+        // The name occurs in the parameters and in the sentence, where ` by ` precedes it.
         let room = (1..MAX_DATAGRAM_BYTES).take_while(|length| !fits(*length).1).last().unwrap();
         assert!(small < MAX_DATAGRAM_BYTES && fits(room).0 > MAX_DATAGRAM_BYTES - 2);
         assert!(!fits(room).1 && fits(room + 1).1);

@@ -1,5 +1,6 @@
-//! A judgement in the making. Comparing a hostile list takes its time, so this part needs neither the store nor the judge:
-//! the judge reads what it rests on, and then writes the outcome unless the record was written in between.
+//! Computes a judgement. Comparing a hostile list takes a while, so this part uses neither the
+//! store nor the judge: the judge reads everything beforehand, and writes the outcome afterwards
+//! unless the record was written in between.
 
 use super::inherit::{Cover, Heritage, Inherited};
 use super::views::{Removals, ViewKey, ViewMemory};
@@ -24,7 +25,7 @@ use gate::words::Reviewer;
 use std::sync::Arc;
 use store::{Act, Baseline, HeldChange, Launch, NewPin, Observation, Revision, Sighting};
 
-/// What of the store a judgement rests on.
+/// The part of the store that a judgement depends on.
 #[derive(Debug)]
 pub struct Draft {
     pub(super) rules: Rules,
@@ -33,28 +34,28 @@ pub struct Draft {
     pub(super) record: StoreRecord,
     pub(super) baseline: Baseline,
     pub(super) heritage: Heritage,
-    /// How often entries were pinned again during the last day without asking.
+    /// How many entries were re-pinned automatically during the last day.
     pub(super) auto_pins: usize,
     pub(super) launch: Option<Launch>,
     pub(super) of_view: OfView,
     pub(super) at: Timestamp,
 }
 
-/// The view that a judgement is for, and what is remembered of it.
+/// The view that a judgement is for, with its memory.
 #[derive(Debug)]
 pub(super) struct OfView {
     pub(super) view: ViewKey,
     pub(super) memory: ViewMemory,
     pub(super) removals: Removals,
-    /// The server counts as changed because of another view.
+    /// Whether the server counts as changed because of another view.
     pub(super) is_changed_elsewhere: bool,
 }
 
-/// A judgement, and what is to be written before it counts.
+/// A judgement, with what must be written before it takes effect.
 #[derive(Debug)]
 pub struct Drafted {
     pub(super) judged: Judged,
-    /// The record that it rests on, and the one after it was written.
+    /// The record that it depends on, and the record after the write.
     pub(super) rests_on: StoreRecord,
     pub(super) record: StoreRecord,
     pub(super) writing: Option<Writing>,
@@ -62,7 +63,7 @@ pub struct Drafted {
     pub(super) memory: ViewMemory,
 }
 
-/// What is to be written.
+/// What must be written.
 #[derive(Debug)]
 pub(super) struct Writing {
     name: &'static str,
@@ -71,9 +72,9 @@ pub(super) struct Writing {
     status: Option<ServerStatus>,
     pins: Vec<NewPin>,
     observation: Observation,
-    /// What is held of a surface that was not seen before.
+    /// What is held in a surface that was not seen before.
     held: Vec<HeldChange>,
-    /// The server whose decision counts for this one, too.
+    /// The server whose decision also applies to this one.
     decided_for: Option<ServerId>,
     at: Timestamp,
 }
@@ -93,7 +94,7 @@ impl Writing {
 }
 
 impl Draft {
-    /// Judges what a server says now: what is pinned at first use, what is pinned again, what is held.
+    /// Judges what a server shows now: what is pinned on first use, re-pinned or held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
         let Draft { rules, call_rules, behavior, record, baseline, heritage, .. } = self;
         let (auto_pins, launch, of_view, at) = (self.auto_pins, self.launch, self.of_view, self.at);
@@ -136,7 +137,7 @@ impl Draft {
         let repinned = if step == Step::Later { pins.len() - inherited } else { 0 };
         let next_status = step.status_after(status, is_held);
         let status = Some(next_status).filter(|next| *next != status);
-        // What is as it was recorded is not recorded again: a start costs no write.
+        // An unchanged surface is not recorded again, so a start costs no write.
         let is_news = !pins.is_empty()
             || status.is_some()
             || launch.is_some()
@@ -148,7 +149,7 @@ impl Draft {
         } else {
             Vec::new()
         };
-        // A record that cannot be trusted is mended by a person, not written over.
+        // A record that cannot be trusted is left for a person to repair, not overwritten.
         let writing = (is_news && (is_trusted || pins.is_empty())).then(|| {
             let observation = Observation::of(surface, at);
             Writing { name, expect, launch, status, pins, observation, held, decided_for, at }
@@ -161,18 +162,18 @@ impl Draft {
     }
 }
 
-/// Where a server stands when it is judged.
+/// The state of a server when it is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Not the first time, or it waits for a person since the first time.
+    /// Not the first time, or still waiting for a person since the first time.
     Later,
-    /// Seen for the first time and trusted.
+    /// Seen for the first time, and trusted.
     Trusted,
-    /// Seen for the first time, and a person has to approve it.
+    /// Seen for the first time, and a person must approve it.
     Asked,
-    /// A person approved all of it for another server that is launched the same way.
+    /// A person approved all of it for another server with the same launch.
     Inherited,
-    /// Another server that is launched the same way is quarantined.
+    /// Another server with the same launch is quarantined.
     Stopped,
 }
 
@@ -187,12 +188,12 @@ impl Step {
         };
         let moved = happening.map(|happening| next(status, happening).unwrap_or(status));
         let status = moved.unwrap_or(status);
-        // What is left out at first sight because of a marker is held from then on.
+        // Entries left out on first use because of a marker are held from then on.
         next(status, Happening::Judged { is_held }).unwrap_or(status)
     }
 }
 
-/// What is pinned without comparing it with anything.
+/// What is pinned without a comparison.
 #[derive(Debug)]
 struct Accepting {
     step: Step,
@@ -254,7 +255,7 @@ fn pinned(pin: &NewPin, at: Timestamp) -> Pin {
     Pin { entry: pin.entry.clone(), basis: pin.basis, at, by: NOBODY.to_owned() }
 }
 
-/// How a server is judged, and what is kept between judgements.
+/// The rules for a server, and the state kept between judgements.
 #[derive(Clone, Copy)]
 pub(super) struct Judging<'a> {
     pub(super) rules: &'a Rules,
@@ -262,7 +263,7 @@ pub(super) struct Judging<'a> {
     pub(super) behavior: &'a ObservedBehavior,
 }
 
-/// The situation that calls are decided on.
+/// Builds the situation that calls are decided on.
 pub(super) fn judged(
     Judging { rules, call_rules, behavior }: Judging<'_>,
     seen: &Seen,
@@ -272,13 +273,14 @@ pub(super) fn judged(
     record: &StoreRecord,
     repinned: usize,
 ) -> Judged {
-    // A server that waits for a person is stopped before its lists are there to be judged.
+    // A server that waits for a person is stopped even before there are lists to judge.
     let is_asked = rules.first_use == FirstUsePolicy::Approve && book.is_empty();
     let status = match record.status {
         ServerStatus::Unbaselined if is_asked => ServerStatus::Pending,
         status => status,
     };
-    // The status and what waits for a person were decided before: what is cleared here is settled for this process alone.
+    // The status and what waits for a person were determined above. Clearing a change here applies
+    // only to this process.
     let unobserved =
         rules.upper.climb(&rules.server, behavior, rules.behavior, surface, &mut judgement);
     let changed_pins = rules.upper.changed_pins(book);

@@ -1,19 +1,19 @@
-//! What a server takes over from others that are launched the same way: entries that a person approved there, and a
-//! quarantine.
+//! What a server takes over from others with the same launch: entries that a person approved there,
+//! and a quarantine.
 //!
-//! A decision of a person is written to every such server that is known then. This is for a server that is seen for the
-//! first time, and for an entry that it shows for the first time.
+//! A person's decision is written to every such server known at that time. This module handles
+//! servers that are seen for the first time, and entries that are shown for the first time.
 
 use contract::surface::{Entry, EntryId, Surface};
 use gate::pins::{Basis, EntryPins, Pin, PinBook};
 use gate::server::{ServerId, ServerStatus};
 use store::{Baseline, EntryFile, Launch, LaunchIdentity, NewPin, Store, StoreError};
 
-/// What the servers have that are launched the same way as this one.
+/// The approvals and quarantines of servers with the same launch as this one.
 #[derive(Debug, Default)]
 pub(super) struct Heritage {
     sources: Vec<Source>,
-    /// The server that is quarantined, where this one was not known to be launched the same way.
+    /// The quarantined server, if it was not yet known that this one has the same launch.
     pub(super) stopped_by: Option<ServerId>,
     file: Option<EntryFile>,
 }
@@ -32,17 +32,17 @@ pub(super) struct Inherited {
     pub(super) from: Option<ServerId>,
 }
 
-/// What has to be covered for anything to be taken over.
+/// How much must be covered before anything is taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cover {
-    /// Each entry is taken over on its own.
+    /// Each entry is taken over separately.
     Any,
-    /// A person has to approve the server first: what is left out now would pass for an addition later. Entries in the
-    /// file of a project neither give nor take.
+    /// A person has to approve the server first: entries left out now would later look like
+    /// additions. Entries in a project's file are neither a source nor a target.
     All,
 }
 
-/// What a launch is to be compared by, if there is anything to take over at all.
+/// How to compare launches, if anything can be taken over at all.
 pub(super) fn question<'l>(
     launch: Option<&'l Launch>,
     baseline: &Baseline,
@@ -86,12 +86,12 @@ impl Heritage {
         Ok(heritage)
     }
 
-    /// Whether there is no other server that is launched the same way.
+    /// Whether no other server has the same launch.
     pub(super) fn is_empty(&self) -> bool {
         self.sources.is_empty() && self.stopped_by.is_none()
     }
 
-    /// The pins for entries that a server shows and has no pin of.
+    /// The pins for shown entries that have no pin.
     pub(super) fn pins_for(&self, book: &PinBook, surface: &Surface, cover: Cover) -> Inherited {
         let mut inherited = Inherited::default();
         for entry in surface.entries().filter(|entry| book.get(entry.id()).is_none()) {
@@ -108,7 +108,8 @@ impl Heritage {
         inherited
     }
 
-    /// What a person approved of an entry: exactly this, or else the newest that differs from it.
+    /// The approved version of an entry: exactly this one, or else the newest one that differs from
+    /// it.
     fn approved(&self, entry: &Entry, cover: Cover) -> Option<(&Source, &Pin)> {
         let may_give = |source: &&Source| match cover {
             Cover::Any => true,

@@ -1,4 +1,4 @@
-//! How a server stands by what was last recorded of it. A gateway lists it like that without starting it.
+//! Judges a server by its recorded surface. This lets a gateway list a server without starting it.
 
 use super::{Again, Instance, Judge, Seen, StoreRecord};
 use crate::situation::Situation;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use store::{Observation, Store, StoreError};
 use wire::listing::ListOutcome;
 
-/// What was recorded is no process's: it has a view of its own.
+/// The recorded surface belongs to no process, so it has its own view.
 const RECORDED: Instance = Instance(u64::MAX);
 
 impl Seen {
-    /// What a server said when it was last observed; `None` if that cannot be read any more.
+    /// What a server showed when it was last observed; `None` if that cannot be read anymore.
     fn recorded(observation: &Observation) -> Option<Seen> {
         let surface = observation.surface().ok()?;
         let document = Document::parse(&observation.capture).ok()?;
@@ -36,10 +36,10 @@ impl Seen {
     }
 }
 
-/// The last judgement on what was recorded, and what it rests on.
+/// The last judgement of the recorded surface, and what it depends on.
 #[derive(Debug)]
 pub(super) struct RecordedJudgement {
-    /// Of the observation.
+    /// The hash of the observation.
     hash: [u8; 32],
     record: StoreRecord,
     situation: Arc<Situation>,
@@ -48,7 +48,8 @@ pub(super) struct RecordedJudgement {
 fn hash_of(observation: &Observation) -> [u8; 32] {
     let Observation { capture, origin, unreadable, .. } = observation;
     let mut hash = Sha256::new();
-    // Each part is preceded by its length, so that no two observations write the same bytes.
+    // Each part is preceded by its length, so that different observations never produce the same
+    // bytes.
     let mut add = |part: &str| {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
@@ -63,13 +64,14 @@ fn hash_of(observation: &Observation) -> [u8; 32] {
 }
 
 impl Judge {
-    /// Judges what was last recorded of the server. Nothing is asked of it and nothing is written. Returns `None` if it was
-    /// never observed.
+    /// Judges the recorded surface of the server, without contacting it or writing anything.
+    /// Returns `None` if it was never observed.
     ///
-    /// The same situation is returned for as long as nothing that it rests on was written: most writes to a store are about
-    /// something else, and a judgement on many tools takes long.
+    /// Returns the same situation until something that it depends on is written: most writes to a
+    /// store concern something else, and judging many tools takes long.
     pub fn judge_recorded(&mut self, at: Timestamp) -> Result<Option<Arc<Situation>>, StoreError> {
-        // Read before the observation and the pins: what changes in between is found to have changed the next time.
+        // Read before the observation and the pins, so that a change in between is detected the
+        // next time.
         let record = self.read_record()?;
         let Some(observation) = self.store.observation(&self.rules.server)? else {
             return Ok(None);
@@ -83,7 +85,7 @@ impl Judge {
         }
         self.recorded = None;
         let Some(seen) = Seen::recorded(&observation) else { return Ok(None) };
-        // The memory of a view makes a second look cheap; here a first look is wanted.
+        // Drop the memory of the view, since it would turn this into a second look.
         self.forget_view(&seen.view());
         match self.look_again(&seen, at)? {
             Again::Judged(judged) => {

@@ -1,5 +1,6 @@
-//! A server may show different callers different entries: a client that can do more may be offered more tools. Callers that
-//! are shown the same are one view, and what one view lacks is no removal for another.
+//! A server may show different entries to different callers: a client with more capabilities may be
+//! offered more tools. Callers that are shown the same entries form a view, and an entry missing in
+//! one view was not removed from another.
 
 use super::StoreRecord;
 use contract::client::ClientCapabilities;
@@ -8,15 +9,16 @@ use gate::comparing::Compared;
 use gate::pins::PinBook;
 use std::collections::{HashMap, HashSet};
 
-/// The process or endpoint that requests go to. Two processes of one server may differ, so each has views of its own.
+/// The process or endpoint that requests go to. Two processes of one server may differ, so each has
+/// its own views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Instance(pub u64);
 
-/// What makes callers see the same lists.
+/// Identifies the callers that see the same lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ViewKey {
     instance: Instance,
-    /// What the client can do, in canonical form; `None` if it did not say.
+    /// The client's capabilities in canonical form; `None` if it did not declare any.
     capabilities: Option<Box<str>>,
 }
 
@@ -30,17 +32,18 @@ impl ViewKey {
     }
 }
 
-/// Which of the pinned entries that a view lacks were removed from it.
+/// Which of the pinned entries missing in a view were removed from it.
 #[derive(Debug, Clone)]
 pub(super) enum Removals {
-    /// All: it is the view that the pins were last seen in.
+    /// All of them: this is the view that was pinned last.
     All,
     /// Those that this view has shown before.
     Shown(HashSet<EntryId>),
 }
 
 impl Removals {
-    /// Leaves out the pins of entries that this view never showed. Identity and origin are the same for every view.
+    /// Drops the pins of entries that this view never showed. Identity and origin are the same in
+    /// every view.
     pub(super) fn apply(&self, book: &mut PinBook, surface: &Surface) {
         let Removals::Shown(shown) = self else { return };
         book.retain(|id| {
@@ -51,16 +54,16 @@ impl Removals {
     }
 }
 
-/// What the judge remembers of one view.
+/// What the judge remembers about one view.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ViewMemory {
-    /// What the store said of the server when the view was last judged.
+    /// The server's record when the view was last judged.
     pub(super) record: Option<StoreRecord>,
-    /// What was compared then.
+    /// The comparisons made then.
     pub(super) compared: Compared,
     /// Every entry that it showed.
     pub(super) shown: HashSet<EntryId>,
-    /// What was held when it was last judged, to tell what began to be.
+    /// What was held when it was last judged, to detect new holds.
     pub(super) held: HashSet<EntryId>,
     /// Whether the server counts as changed because of this view.
     pub(super) is_changed: bool,
@@ -85,7 +88,8 @@ impl Views {
         self.0.get(key)
     }
 
-    /// The entries that a view showed, or one of another instance for clients that can do the same.
+    /// The entries shown by a view, or by one of another instance for clients with the same
+    /// capabilities.
     pub(super) fn shown_like(&self, key: &ViewKey) -> Option<&HashSet<EntryId>> {
         let same = self.0.iter().filter(|(other, _)| other.capabilities == key.capabilities);
         let same = self.0.get(key).into_iter().chain(same.map(|(_, memory)| memory));
@@ -106,7 +110,8 @@ impl Views {
         self.0.iter().any(|(other, memory)| other != key && memory.is_changed)
     }
 
-    /// A person wrote to the server's record: whether other views still count as changed is found when they are judged.
+    /// Called when a person wrote to the server's record. Whether other views still count as
+    /// changed is determined when they are judged.
     pub(super) fn forget_changes(&mut self) {
         self.0.values_mut().for_each(|memory| memory.is_changed = false);
     }

@@ -1,13 +1,14 @@
-//! Which look-ups are on their way: each definition is asked about once at a time, and a refusal waits for it only so long.
+//! The pending lookups: each definition is looked up once at a time, and a refusal waits for it
+//! only for a limited time.
 
 use super::REFUSAL_PATIENCE;
 use contract::hash::DefinitionHash;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a look-up that failed is not tried again.
+/// How long to wait before a failed lookup is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
-/// The most look-ups that are remembered. Past it all are forgotten.
+/// The most lookups that are remembered. Beyond that all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ struct LookUp {
 }
 
 impl Answered {
-    /// Returns whether it is to be asked now.
+    /// Returns whether to send a lookup now.
     pub(super) fn ask(&mut self, definition: DefinitionHash, now: Instant) -> bool {
         let is_asked = self.0.get(&definition).is_some_and(|look_up| {
             now.saturating_duration_since(look_up.since) < RETRY_AFTER || !look_up.is_over
@@ -35,7 +36,7 @@ impl Answered {
         true
     }
 
-    /// An answer came, or none will.
+    /// Records that a response arrived, or that none will.
     pub(super) fn end(&mut self, definition: DefinitionHash) {
         if let Some(look_up) = self.0.get_mut(&definition) {
             look_up.is_over = true;

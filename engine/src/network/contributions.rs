@@ -1,7 +1,8 @@
-//! What people decided here, as the corpus takes it: read from the ledger, so that it counts wherever they decided.
+//! The decisions of people here, in the form that the corpus accepts. They are read from the
+//! ledger, so it does not matter where they were made.
 //!
-//! A quarantine contributes `dangerous` for the held changes that it confirms, an approval `cleared` for those that it
-//! overrides. A tier contributes nothing.
+//! A quarantine contributes `dangerous` for the held changes that it confirms, and an approval
+//! contributes `cleared` for those that it overrides. Tiers contribute nothing.
 
 use super::folder::NetworkFolder;
 use contract::hash::DefinitionHash;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 const FILE: &str = "contributions.json";
-/// The most rows that are remembered as told.
+/// The most rows that are remembered as sent.
 const MAX_TOLD: usize = 10_000;
 
 /// One row, and when a person decided it.
@@ -22,17 +23,17 @@ pub struct Contribution {
     pub row: CorpusRow,
 }
 
-/// From when on decisions are contributed, and which were.
+/// Since when decisions are contributed, and which were sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContributionsSince {
     url: String,
     since: i64,
-    /// Definition and verdict of each row that was sent.
+    /// The definition and verdict of each row that was sent.
     told: BTreeSet<(String, String)>,
 }
 
 impl ContributionsSince {
-    /// Begins now: what was decided before the operator agreed to contribute stays here.
+    /// Starts now: decisions made before the operator agreed to contribute are not sent.
     pub fn begin(folder: &NetworkFolder, url: &str, now: Timestamp) -> ContributionsSince {
         let begun = ContributionsSince { url: url.to_owned(), since: now.0, told: BTreeSet::new() };
         begun.write(folder);
@@ -44,7 +45,7 @@ impl ContributionsSince {
         (read.url == url).then_some(read)
     }
 
-    /// What waits to be contributed, oldest first.
+    /// The rows that are waiting to be contributed, oldest first.
     pub fn waiting(&self, events: &[EventReceipt]) -> Vec<Contribution> {
         let mut known = self.told.clone();
         let mut waiting = contributions(events);
@@ -71,13 +72,13 @@ fn name_of(row: &CorpusRow) -> (String, String) {
     (row.definition_hash.to_string(), row.verdict.to_string())
 }
 
-/// What the acts of persons among these events say of definitions.
+/// What people's acts among these events say about definitions.
 pub fn contributions(events: &[EventReceipt]) -> Vec<Contribution> {
     events.iter().filter_map(of_event).collect()
 }
 
 fn of_event(event: &EventReceipt) -> Option<Contribution> {
-    // Where no person is named, none decided.
+    // Without a person's name, no person decided.
     event.by.as_ref()?;
     let data = event.data.as_ref()?;
     let kinds = data.get("kinds").and_then(serde_json::Value::as_array);

@@ -1,4 +1,4 @@
-//! One directory, as an install speaks to it.
+//! The client for one directory.
 
 use super::folder::NetworkFolder;
 use super::request::NetworkRequest;
@@ -14,10 +14,10 @@ use wire::dialer::{Bearer, Call, DialError, Dialer, PATIENCE};
 use wire::service::ServiceBody;
 use zeroize::Zeroizing;
 
-/// Whom to ask, and with what.
+/// The directory to use, and the key.
 #[derive(Clone)]
 pub struct NetworkSettings {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     pub url: String,
     pub key: Zeroizing<String>,
     pub allow_private: bool,
@@ -30,7 +30,7 @@ impl fmt::Debug for NetworkSettings {
     }
 }
 
-/// Why a directory had no answer that can be used. It counts as a miss.
+/// Why a directory gave no usable response. It counts as a miss.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub enum DirectoryError {
 }
 
 impl DirectoryError {
-    /// Whether the directory will not take this message, however often it is sent.
+    /// Whether the directory will never accept this message.
     pub(super) fn is_final(&self) -> bool {
         let status = match self {
             DirectoryError::Dial(error) => error.status().map(|status| status.as_u16()),
@@ -67,20 +67,20 @@ impl fmt::Debug for DirectoryClient {
 
 impl DirectoryClient {
     pub fn new(settings: NetworkSettings, folder: &NetworkFolder) -> DirectoryClient {
-        // The pause between requests is for the servers of strangers; this one is the operator's choice.
+        // The pause between requests protects third-party servers; the operator chose this one.
         let dialer = Dialer::new(settings.allow_private, None).with_pause(Duration::ZERO);
         let (patience, sent) = (PATIENCE, SentLog::of(folder));
         DirectoryClient { settings, dialer, patience, sent }.within(PATIENCE)
     }
 
-    /// The same that waits for no longer than this for an answer.
+    /// Shortens the timeout for a response.
     #[must_use]
     pub fn within(self, patience: Duration) -> DirectoryClient {
         let limits = FetchLimits { bytes: MAX_ANSWER_BYTES, patience };
         DirectoryClient { dialer: self.dialer.with_limits(limits), patience, ..self }
     }
 
-    /// How long it waits for an answer.
+    /// The timeout for a response.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
@@ -93,7 +93,7 @@ impl DirectoryClient {
         self.settings.contribute
     }
 
-    /// The bytes of a request, without sending it. The key is left out.
+    /// The bytes of a request, without sending it. The key is omitted.
     pub fn printed(&self, request: &NetworkRequest) -> Result<String, DirectoryError> {
         let url = self.url_of(request);
         let bytes = self.dialer.printed(&self.call(&url, request))?;

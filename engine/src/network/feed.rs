@@ -1,4 +1,4 @@
-//! What the directory's crawler recorded and what was found afterwards, as far as this install has read it.
+//! What the directory's crawler recorded, and later findings, as far as this install has read them.
 
 use super::directory::{DirectoryClient, DirectoryError};
 use super::folder::NetworkFolder;
@@ -12,21 +12,21 @@ use gate::network::{
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// The most pages that are read at once, and no further one once they took longer than one answer may. The rest is read an
-/// hour later.
+/// The most pages read at once. Reading also stops once it has taken longer than the timeout of one
+/// response. The rest is read an hour later.
 const MAX_PAGES: usize = 50;
 
-/// How long is read on before everything is read again: a directory that once gave a number near the end of all numbers would
-/// otherwise never be heard again, even after it was repaired.
+/// How long reading continues before everything is read again. Otherwise a directory that once
+/// returned a number near the maximum could never be read again, even after it was repaired.
 const READ_ON_FOR: i64 = 7 * 86_400_000;
 
-/// The first line of a file. The pages follow, one a line.
+/// The first line of a file. The pages follow, one per line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
     url: String,
     salt: Option<String>,
     fetched_at: i64,
-    /// When reading began, at the first entry.
+    /// When reading started at the first entry.
     #[serde(default)]
     begun_at: i64,
     next: u64,
@@ -44,14 +44,14 @@ pub struct Refreshed {
     pub new: usize,
 }
 
-/// What a directory tells page by page, each entry with a number that grows.
+/// A feed that a directory returns page by page, with ascending numbers.
 trait Paged: Clone {
-    /// The file that it is kept in.
+    /// The file that it is stored in.
     const FILE: &'static str;
 
     fn number(&self) -> u64;
     fn request(after: u64) -> NetworkRequest;
-    /// The entries of a page, and what to ask for next.
+    /// The entries of a page, and where the next page starts.
     fn read(page: &[u8], after: u64) -> Result<(Vec<Self>, u64), MessageError>;
     fn write(next: u64, entries: Vec<Self>) -> serde_json::Result<Vec<u8>>;
 }
@@ -96,7 +96,7 @@ impl Paged for Advisory {
     }
 }
 
-/// A feed as it is kept: the header on the first line, then a page a line.
+/// A stored feed: the header on the first line, then one page per line.
 #[derive(Debug)]
 struct Kept<T> {
     header: Header,
@@ -108,7 +108,7 @@ impl<T: Paged> Kept<T> {
         Kept { header: Header::new(url), entries: Vec::new() }
     }
 
-    /// Reads what was kept of this directory. What cannot be read is not there.
+    /// Reads what is stored for this directory. Anything unreadable counts as missing.
     fn read(folder: &NetworkFolder, url: &str) -> Kept<T> {
         let bytes = folder.read(T::FILE).unwrap_or_default();
         let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -125,7 +125,7 @@ impl<T: Paged> Kept<T> {
         Kept { header, entries }
     }
 
-    /// Reads on.
+    /// Reads further pages.
     async fn refresh(
         &mut self,
         directory: &DirectoryClient,
@@ -168,11 +168,11 @@ impl<T: Paged> Kept<T> {
             bytes.extend(page);
         }
         bytes.push(b'\n');
-        // What cannot be kept is read again.
+        // If it cannot be stored, it is read again.
         let _ = folder.write(T::FILE, &bytes);
     }
 
-    /// What is asked for next: what follows, or everything again.
+    /// What to request next: the following entries, or everything again.
     fn asks_after(&self, now: Timestamp) -> u64 {
         let age = now.0.saturating_sub(self.header.begun_at);
         if (0..READ_ON_FOR).contains(&age) { self.header.next } else { 0 }
@@ -183,7 +183,7 @@ impl<T: Paged> Kept<T> {
     }
 }
 
-/// The drift feed, as it is kept.
+/// The stored drift feed.
 #[derive(Debug)]
 pub struct FeedFile(Kept<DriftEntry>);
 
@@ -198,7 +198,7 @@ impl FeedFile {
 
     pub fn feed(&self) -> DriftFeed {
         match self.salt() {
-            // The newest come last, and count where there are too many.
+            // The newest entries come last, and take precedence if there are too many.
             Some(salt) => DriftFeed::new(salt, self.0.entries.iter().rev()),
             None => DriftFeed::default(),
         }
@@ -221,12 +221,12 @@ impl FeedFile {
         self.0.asks_after(now)
     }
 
-    /// Whether it was read within the hour.
+    /// Whether it was read within the last hour.
     pub fn is_young(&self, now: Timestamp) -> bool {
         self.0.is_young(now)
     }
 
-    /// Reads on. Another salt makes all fingerprints others, so that everything is read again.
+    /// Reads further pages. A new salt changes all fingerprints, so everything is read again.
     pub async fn refresh(
         &mut self,
         directory: &DirectoryClient,
@@ -242,7 +242,7 @@ impl FeedFile {
     }
 }
 
-/// The advisories, as they are kept.
+/// The stored advisories.
 #[derive(Debug)]
 pub struct KeptAdvisories(Kept<Advisory>);
 

@@ -1,12 +1,14 @@
-//! The folder `network` of a home: what was learned, what was sent, and whether the network is turned off.
+//! The folder `network` in a home: what was learned, what was sent, and whether the network is
+//! turned off.
 //!
-//! All of it can be deleted at any time. Files are replaced as a whole, so that several processes can share them.
+//! All of it can be deleted at any time. Files are replaced as a whole, so that several processes
+//! can share them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// There while the network is turned off by `holdpoint network off`.
+/// Exists while the network is turned off by `holdpoint network off`.
 const OFF_FILE: &str = "off";
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -17,7 +19,7 @@ pub struct NetworkFolder {
 }
 
 impl NetworkFolder {
-    /// The folder in this home. It is made when something is written.
+    /// The folder in this home. It is created on the first write.
     pub fn of(home: &Path) -> NetworkFolder {
         NetworkFolder { path: home.join("network") }
     }
@@ -37,7 +39,7 @@ impl NetworkFolder {
         self.path.join(OFF_FILE).exists()
     }
 
-    /// A request that is being recorded at this moment is still sent; none is afterwards.
+    /// A request that is being recorded at this moment is still sent; later ones are not.
     pub fn turn_off(&self) -> io::Result<()> {
         let _lock = self.lock()?;
         self.write(OFF_FILE, b"`holdpoint network on` removes this file\n")
@@ -50,7 +52,7 @@ impl NetworkFolder {
         }
     }
 
-    /// A file's bytes; `None` if it is not there, too large or cannot be read.
+    /// A file's contents; `None` if it is missing, too large or unreadable.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let file = File::open(self.path.join(name)).ok()?;
         let mut bytes = Vec::new();
@@ -75,7 +77,7 @@ impl NetworkFolder {
         entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
     }
 
-    /// Has one process at a time do something with the files. The lock ends with the value.
+    /// Locks the files for one process at a time. The lock is released when the value is dropped.
     pub(crate) fn lock(&self) -> io::Result<File> {
         self.ensure()?;
         let mut options = OpenOptions::new();

@@ -1,7 +1,9 @@
-//! The changes that were met here, for the drift network: which wait to be reported, and which were.
+//! The changes encountered here, for the drift network: those waiting to be reported, and those
+//! already reported.
 //!
-//! They are kept in the home, so that a restart repeats none and a directory that is away loses none. A process that ends
-//! between an answer and its note reports one change twice; the directory counts an install once.
+//! They are stored in the home, so that a restart does not repeat any and none is lost while a
+//! directory is unreachable. A process that ends between a response and its note reports one change
+//! twice; the directory counts an install once.
 
 use super::MetChange;
 use super::folder::NetworkFolder;
@@ -11,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 const FILE: &str = "reports.json";
-/// The most changes that wait. Further ones are not reported.
+/// The most waiting changes. Further ones are not reported.
 const MAX_WAITING: usize = 1_000;
-/// The most changes that are remembered as reported: the newest.
+/// The most changes that are remembered as reported: the newest ones.
 const MAX_TOLD: usize = 5_000;
 
-/// Before and after, as hashes.
+/// The hashes before and after.
 type Pair = (String, String);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub struct ReportQueue {
     told: VecDeque<Pair>,
 }
 
-/// A change as it is written.
+/// A change as stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct Waiting {
     change: Pair,
@@ -45,7 +47,7 @@ impl Waiting {
         }
     }
 
-    /// `None` if it is not what [`Waiting::of`] wrote.
+    /// Returns `None` unless [`Waiting::of`] wrote it.
     fn read(&self) -> Option<MetChange> {
         let kind = |word: &String| ChangeKind::ALL.iter().find(|kind| kind.as_str() == word);
         Some(MetChange {
@@ -63,14 +65,14 @@ fn pair_of(change: &MetChange) -> Pair {
 }
 
 impl ReportQueue {
-    /// What is kept for this directory. What cannot be read is not there.
+    /// Reads what is stored for this directory. Anything unreadable counts as missing.
     pub fn read(folder: &NetworkFolder, url: &str) -> ReportQueue {
         let kept = folder.read(FILE).and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let kept = kept.filter(|kept: &ReportQueue| kept.url == url);
         kept.unwrap_or_else(|| ReportQueue { url: url.to_owned(), ..ReportQueue::default() })
     }
 
-    /// What waits, oldest first.
+    /// The waiting changes, oldest first.
     pub fn waiting(&self) -> Vec<MetChange> {
         self.waiting.iter().filter_map(Waiting::read).collect()
     }
@@ -79,10 +81,10 @@ impl ReportQueue {
         self.told.contains(&pair_of(change))
     }
 
-    /// Adds changes that are neither waiting nor told.
+    /// Adds changes that are neither waiting nor reported.
     pub(super) fn add(folder: &NetworkFolder, url: &str, changes: &[MetChange]) {
         let queue = ReportQueue::read(folder, url);
-        // A surface is judged often, and seldom has news.
+        // A surface is judged often, but rarely has anything new.
         if changes.iter().all(|change| queue.is_known(change)) {
             return;
         }
@@ -100,7 +102,7 @@ impl ReportQueue {
         self.is_told(change) || self.waiting.iter().any(|known| known.change == pair)
     }
 
-    /// A change was reported.
+    /// Records that a change was reported.
     pub(super) fn tell(folder: &NetworkFolder, url: &str, change: &MetChange) {
         ReportQueue::change(folder, url, |queue| {
             let pair = pair_of(change);
@@ -113,7 +115,7 @@ impl ReportQueue {
     }
 
     fn change(folder: &NetworkFolder, url: &str, change: impl FnOnce(&mut ReportQueue)) {
-        // What cannot be kept is not reported: that costs no one anything.
+        // If the queue cannot be stored, changes are not reported, which harms no one.
         let Ok(_lock) = folder.lock() else { return };
         let mut queue = ReportQueue::read(folder, url);
         change(&mut queue);

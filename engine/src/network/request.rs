@@ -1,8 +1,8 @@
-//! Every request that can be made to a directory. Nothing else is ever sent there.
+//! Every request that can be sent to a directory. Nothing else is ever sent there.
 
 use gate::network::{Bucket, CorpusRow, DriftReport};
 
-/// One request. Its path and body are all that is said beside fixed headers and the key.
+/// One request. Apart from fixed headers and the key, only its path and body are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkRequest {
     Parameters,
@@ -13,7 +13,7 @@ pub enum NetworkRequest {
         after: u64,
     },
     Report(DriftReport),
-    /// How many installs reported changes of a bucket.
+    /// How many installs reported changes in a bucket.
     Reports(Bucket),
     Advisories {
         after: u64,
@@ -21,7 +21,7 @@ pub enum NetworkRequest {
 }
 
 impl NetworkRequest {
-    /// What it is for, in words.
+    /// Describes the purpose.
     pub const fn purpose(&self) -> &'static str {
         match self {
             NetworkRequest::Parameters => "how wide buckets are, and the salt of fingerprints",
@@ -51,7 +51,7 @@ impl NetworkRequest {
         format!("/api/v1/network/{rest}")
     }
 
-    /// What a POST carries; `None` for a GET.
+    /// The body of a POST; `None` for a GET.
     pub fn body(&self) -> Option<Vec<u8>> {
         match self {
             NetworkRequest::Contribute(row) => serde_json::to_vec(row).ok(),
@@ -64,7 +64,7 @@ impl NetworkRequest {
         }
     }
 
-    /// Whether it tells something of this install, beyond asking.
+    /// Whether it reveals anything about this install beyond the query itself.
     pub const fn is_contribution(&self) -> bool {
         match self {
             NetworkRequest::Contribute(_) | NetworkRequest::Report(_) => true,

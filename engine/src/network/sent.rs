@@ -1,4 +1,5 @@
-//! The record of what was sent, byte for byte, keys left out. It is bounded: of older requests the beginning is lost.
+//! A byte-for-byte record of what was sent, without keys. It is bounded: the oldest requests are
+//! dropped.
 
 use super::folder::NetworkFolder;
 use contract::time::Timestamp;
@@ -8,16 +9,16 @@ use std::io::{self, Write};
 
 const FILE: &str = "sent.jsonl";
 const OLDER_FILE: &str = "sent.1.jsonl";
-/// How large the record grows before it becomes the older one, which is replaced.
+/// The size at which the record becomes the older one, replacing the previous older one.
 pub const MAX_SENT_BYTES: u64 = 1024 * 1024;
 
 /// One request that was sent, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentRequest {
     pub at: String,
-    /// The host and port that it went to.
+    /// The host and port that it was sent to.
     pub to: String,
-    /// Its bytes, as text.
+    /// Its bytes as text.
     pub request: String,
 }
 
@@ -31,10 +32,12 @@ impl SentLog {
         SentLog { folder: folder.clone() }
     }
 
-    /// INVARIANT: a request is in the record before it is sent. One that cannot be recorded is not sent, and none is once the
-    /// network was turned off, in processes that run already as well.
+    /// INVARIANT: a request is recorded before it is sent. One that cannot be recorded is not sent.
+    /// Once the network is turned off, nothing is sent, not even by processes that are already
+    /// running.
     pub(crate) fn note(&self, at: Timestamp, to: &str, request: &[u8]) -> io::Result<()> {
-        // Under the lock, which `network off` takes too: once it has returned, none is recorded.
+        // Under the same lock as `network off`: after that command has returned, no request is
+        // recorded.
         let _lock = self.folder.lock()?;
         if self.folder.is_off() {
             return Err(io::Error::other("`holdpoint network off` was run"));
@@ -51,7 +54,7 @@ impl SentLog {
         OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
     }
 
-    /// What is recorded, oldest first.
+    /// The recorded requests, oldest first.
     pub fn read(&self) -> Vec<SentRequest> {
         let files = [OLDER_FILE, FILE].into_iter().filter_map(|name| self.folder.read(name));
         files

@@ -1,4 +1,5 @@
-//! The local verdict cache: buckets of the corpus, each kept for an hour, in memory and in the home.
+//! The local verdict cache: buckets of the corpus, each kept for an hour, in memory and in the
+//! home.
 
 use super::answer_of;
 use super::folder::NetworkFolder;
@@ -9,13 +10,13 @@ use gate::tiers::CorpusAnswer;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// How long an answer counts, in milliseconds.
+/// How long an answer is valid, in milliseconds.
 pub const CACHED_FOR: i64 = 60 * 60 * 1_000;
-/// The most buckets that are kept: the newest.
+/// The most buckets that are kept: the newest ones.
 const MAX_BUCKETS: usize = 16;
 const PARAMETERS_FILE: &str = "parameters.json";
 
-/// What is kept with an answer of a directory.
+/// A stored response of a directory, with its origin and time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Kept<T> {
     url: String,
@@ -35,17 +36,17 @@ struct KeptBucket {
     rows: HashMap<DefinitionHash, CorpusRow>,
 }
 
-/// What the cache has for a definition.
+/// The cached answer for a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachedAnswer {
     /// `None` is a miss.
     pub answer: Option<CorpusAnswer>,
-    /// Whether there is no need to ask.
+    /// Whether no new lookup is needed.
     pub is_fresh: bool,
 }
 
 impl VerdictCache {
-    /// Reads what was kept of this directory. What cannot be read is not there.
+    /// Reads what is stored for this directory. Anything unreadable counts as missing.
     pub fn read(folder: &NetworkFolder, url: &str) -> VerdictCache {
         let parameters = read_parameters(folder, url);
         let mut cache = VerdictCache { parameters, ..VerdictCache::default() };
@@ -60,7 +61,7 @@ impl VerdictCache {
         cache
     }
 
-    /// How wide buckets are, where that is known and young enough.
+    /// The bucket parameters, if they are known and recent.
     pub fn parameters(&self, now: Timestamp) -> Option<Parameters> {
         let (parameters, fetched_at) = self.parameters?;
         is_young(fetched_at, now).then_some(parameters)
@@ -107,7 +108,7 @@ impl VerdictCache {
     fn insert(&mut self, bucket: Bucket, answer: &CorpusBucket, fetched_at: Timestamp) {
         let mut rows: HashMap<DefinitionHash, CorpusRow> = HashMap::new();
         for row in &answer.rows {
-            // Two rows about one definition: the one that raises counts.
+            // If there are two rows about one definition, the more severe one counts.
             let known = rows.entry(row.definition_hash).or_insert(*row);
             if row.verdict == CorpusVerdict::Dangerous {
                 *known = *row;
@@ -116,8 +117,9 @@ impl VerdictCache {
         self.buckets.insert(bucket, KeptBucket { fetched_at, rows });
     }
 
-    /// What is known of a definition. A `dangerous` that is older than an hour counts until it is asked for again, also where
-    /// buckets have another width by now: an attacker who can keep the directory from answering cannot take a warning back.
+    /// What is known about a definition. A `dangerous` older than an hour remains valid until it is
+    /// looked up again, even if the bucket width has changed: an attacker who blocks the
+    /// directory's responses must not be able to withdraw a warning.
     pub fn answer(&self, definition: DefinitionHash, now: Timestamp) -> CachedAnswer {
         let current = self.bucket(definition);
         let is_fresh = self.parameters(now).is_some()
@@ -132,7 +134,8 @@ impl VerdictCache {
         CachedAnswer { answer, is_fresh }
     }
 
-    /// The row on file: of the definition's bucket, or where that was never fetched, of a bucket of another width.
+    /// The stored row, from the definition's bucket or, if that was never fetched, from a bucket of
+    /// another width.
     pub fn row(&self, definition: DefinitionHash) -> Option<CorpusRow> {
         let row_in = |kept: &KeptBucket| kept.rows.get(&definition).copied();
         match self.bucket(definition) {
@@ -150,7 +153,7 @@ impl VerdictCache {
     }
 }
 
-/// A moment in the future is no age: the clock was moved.
+/// A time in the future does not count as recent, because the clock was changed.
 pub(super) fn is_young(fetched_at: Timestamp, now: Timestamp) -> bool {
     (0..CACHED_FOR).contains(&now.0.saturating_sub(fetched_at.0))
 }
@@ -168,7 +171,7 @@ fn bucket_named(name: &str) -> Option<Bucket> {
 fn keep<T: Serialize>(folder: &NetworkFolder, name: &str, url: &str, answer: T, now: Timestamp) {
     let kept = Kept { url: url.to_owned(), fetched_at: now.0, answer };
     if let Ok(bytes) = serde_json::to_vec(&kept) {
-        // What cannot be kept is asked for again.
+        // If it cannot be stored, it is requested again.
         let _ = folder.write(name, &bytes);
     }
 }

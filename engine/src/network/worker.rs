@@ -1,4 +1,4 @@
-//! The network's thread: it does what the gate has it do, and reads the feeds once an hour.
+//! The network thread: it processes the gate's jobs, and reads the feeds once an hour.
 
 use super::contributions::ContributionsSince;
 use super::directory::{DirectoryClient, DirectoryError};
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use store::receipts::DiskFolder;
 use tokio::runtime::{Builder, Runtime};
 
-/// How often the thread looks for something to do by itself.
+/// The interval for checking whether something is due.
 const TICK: Duration = Duration::from_secs(30);
-/// How long nothing is tried by itself after a failure.
+/// How long to pause after a failure.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(300);
-/// The most rows and reports of one process and day.
+/// The most rows and reports per process and day.
 const MAX_TOLD_A_DAY: u32 = 500;
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -37,11 +37,11 @@ pub(super) struct Worker {
     receipts: DiskFolder,
     url: String,
     contributes: bool,
-    /// It ends with the client.
+    /// The thread ends when the client is dropped.
     state: Weak<SharedState>,
     runtime: Runtime,
     index_bytes: Option<u64>,
-    /// How far the feed was read that judgements know.
+    /// How far the feed was read in the version that judgements use.
     published: Option<u64>,
     failed_at: Option<Instant>,
     told: (Instant, u32),
@@ -74,7 +74,7 @@ impl Worker {
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         let mut due = Instant::now();
         loop {
-            // A job that waits comes first.
+            // A waiting job comes first.
             match jobs.recv_timeout(due.saturating_duration_since(Instant::now())) {
                 Ok(job) => self.contain(|worker, state| worker.do_job(state, job)),
                 Err(RecvTimeoutError::Timeout) => {
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// A fault of ours is a miss, as every other.
+    /// Contains a panic, which counts as a miss like any other failure.
     fn contain(&mut self, work: impl FnOnce(&mut Worker, &SharedState)) {
         let Some(state) = self.state.upgrade() else { return };
         let _ = catch_unwind(AssertUnwindSafe(|| work(self, &state)));
@@ -112,7 +112,7 @@ impl Worker {
         definition: DefinitionHash,
     ) -> Result<(), DirectoryError> {
         let at = now();
-        // Another look-up may have brought the bucket meanwhile.
+        // Another lookup may have fetched the bucket in the meantime.
         if lock(&state.verdicts).answer(definition, at).is_fresh {
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl Worker {
         Ok(parameters)
     }
 
-    /// Reports the changes that wait.
+    /// Reports the waiting changes.
     fn report(&mut self, state: &SharedState) -> Result<(), DirectoryError> {
         if !self.contributes {
             return Ok(());
@@ -149,7 +149,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells the directory something. What it will never take counts as told, so that it does not keep what follows waiting.
+    /// Sends the directory a message. One that it will never accept counts as sent, so that it does
+    /// not block later ones.
     fn told_for_good<'a, F: Future<Output = Result<(), DirectoryError>>>(
         &'a self,
         tell: impl FnOnce(&'a DirectoryClient) -> F,
@@ -160,7 +161,7 @@ impl Worker {
         }
     }
 
-    /// Counts what is told, and returns whether it may be.
+    /// Counts a message, and returns whether it may be sent.
     fn may_tell(&mut self) -> bool {
         if self.told.0.elapsed() >= DAY {
             self.told = (Instant::now(), 0);
@@ -169,7 +170,8 @@ impl Worker {
         self.told.1 <= MAX_TOLD_A_DAY
     }
 
-    /// What is due without being asked for: the feeds, once an hour, what people decided, and what could not be reported.
+    /// Does what is due: reads the feeds once an hour, and sends what people decided and what could
+    /// not be reported before.
     fn look_around(&mut self, state: &SharedState) {
         self.unless_failing(|worker| {
             worker.refresh(state)?;
@@ -217,7 +219,7 @@ impl Worker {
         state.listeners.tell();
     }
 
-    /// Sends what people decided since the operator agreed to that.
+    /// Sends what people decided since the operator agreed to contribute.
     fn contribute(&mut self) -> Result<(), DirectoryError> {
         if !self.contributes {
             return Ok(());
@@ -243,7 +245,7 @@ impl Worker {
     }
 }
 
-/// How long the ledger's index is: as long as nothing was added, no person decided anything.
+/// The length of the ledger's index: while it does not grow, no person has decided anything.
 fn index_bytes(receipts: &DiskFolder) -> Option<u64> {
     let entries = std::fs::read_dir(receipts.path().join("index")).ok()?;
     let sizes = entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()));

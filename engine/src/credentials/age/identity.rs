@@ -1,4 +1,4 @@
-//! Identities as `age-keygen` writes them: `AGE-SECRET-KEY-1…`, which is Bech32 in capitals.
+//! Identities in the format of `age-keygen`: `AGE-SECRET-KEY-1…`, which is upper-case Bech32.
 
 use super::AgeError;
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 
 const PREFIX: &str = "age-secret-key-";
 const ALPHABET: &str = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
-/// Five-bit groups of 32 bytes, and of the checksum.
+/// The number of five-bit groups for 32 bytes, and for the checksum.
 const DATA_GROUPS: usize = 52;
 const CHECK_GROUPS: usize = 6;
-/// The most identities of one file.
+/// The most identities in one file.
 const MAX_IDENTITIES: usize = 16;
 
 pub(super) struct AgeIdentity {
@@ -18,7 +18,7 @@ pub(super) struct AgeIdentity {
 }
 
 impl AgeIdentity {
-    /// All identities of a file. Lines that begin with `#` are comments.
+    /// All identities in a file. Lines starting with `#` are comments.
     pub(super) fn read_all(text: &str) -> Result<Vec<AgeIdentity>, AgeError> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let keys = lines.filter(|line| !line.starts_with('#')).take(MAX_IDENTITIES);
@@ -27,7 +27,7 @@ impl AgeIdentity {
     }
 
     fn read(line: &str) -> Option<AgeIdentity> {
-        // The standard has one case or the other, and age writes capitals.
+        // Bech32 allows either case but no mixture, and age writes upper case.
         if line.bytes().any(|byte| byte.is_ascii_lowercase()) {
             return None;
         }
@@ -49,7 +49,7 @@ impl AgeIdentity {
         for (place, bit) in bits.enumerate() {
             match secret.get_mut(place / 8) {
                 Some(byte) => *byte = *byte << 1 | bit,
-                // The bits that fill the last group up are zero.
+                // The padding bits of the last group must be zero.
                 None if bit != 0 => return None,
                 None => {}
             }
@@ -59,7 +59,7 @@ impl AgeIdentity {
     }
 }
 
-/// Bech32's checksum over the prefix and the groups: 1 if it is right.
+/// Bech32's checksum over the prefix and the groups: 1 if it is correct.
 fn checksum(groups: &[u8]) -> u32 {
     const GENERATOR: [u32; 5] = [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];
     let high = PREFIX.bytes().map(|byte| byte >> 5);

@@ -1,4 +1,4 @@
-//! The header of a file: for whom it was encrypted, and what authenticates that.
+//! The header of a file: its recipients, and the authentication of the header.
 
 use super::AgeError;
 use base64::Engine;
@@ -10,13 +10,13 @@ const ARMOR_BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----";
 const ARMOR_END: &str = "-----END AGE ENCRYPTED FILE-----";
 /// The most recipients, of any kind.
 const MAX_STANZAS: usize = 64;
-/// The letters of a full line of a stanza's body.
+/// The number of letters in a full line of a stanza's body.
 const LINE_LETTERS: usize = 64;
 
 pub(super) struct Header<'f> {
-    /// Those that are X25519 keys.
+    /// The recipients with X25519 keys.
     pub(super) recipients: Vec<Recipient>,
-    /// What the authentication is over: all up to `---`.
+    /// The authenticated bytes: everything up to `---`.
     pub(super) authenticated: &'f [u8],
     pub(super) mac: Vec<u8>,
     pub(super) payload: &'f [u8],
@@ -24,11 +24,11 @@ pub(super) struct Header<'f> {
 
 pub(super) struct Recipient {
     pub(super) share: [u8; 32],
-    /// The key of the file, wrapped for the recipient.
+    /// The file's key, wrapped for the recipient.
     pub(super) wrapped_key: [u8; 32],
 }
 
-/// The bytes of a file that may be written as text.
+/// Decodes a file that may be ASCII-armored.
 pub(super) fn unarmored(file: &[u8]) -> Result<Cow<'_, [u8]>, AgeError> {
     if file.starts_with(VERSION) {
         return Ok(Cow::Borrowed(file));
@@ -70,7 +70,7 @@ impl<'f> Header<'f> {
     }
 }
 
-/// The body of a stanza, and what follows it: full lines, and one that is shorter.
+/// The body of a stanza, and what follows it: the body consists of full lines and one shorter line.
 fn body(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut letters = String::new();
     loop {

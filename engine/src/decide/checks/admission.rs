@@ -1,4 +1,4 @@
-//! Does a trusted signer vouch for the server, at the clearance that is required?
+//! Checks that a trusted signer vouches for the server at the required level.
 
 use crate::admission::{Admittance, CallRuling};
 use crate::call::Method;
@@ -13,7 +13,7 @@ pub(crate) struct AdmissionCheck;
 impl Check for AdmissionCheck {
     fn check(&self, question: &Question<'_>) -> Answer {
         let Question { call, situation, .. } = *question;
-        // A list that the server does not have is answered without it.
+        // The gate answers a list that the server does not have without the server.
         if matches!(call.kind, Method::List(list) if situation.view.lacks(list)) {
             return Answer::Continue;
         }
@@ -34,7 +34,7 @@ impl Check for AdmissionCheck {
     }
 }
 
-/// Quotes nothing of the document: no person has accepted it.
+/// Explains a denial without quoting the document, which no person has accepted.
 fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::NotMcpServer => "the server's document is not one for an MCP server",

@@ -1,4 +1,4 @@
-//! Is the tool one of those that may be used on this server? A closed list, whatever the server lists.
+//! Checks that the tool is on the closed list of tools that may be used, whatever the server lists.
 
 use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
@@ -14,7 +14,7 @@ pub(crate) struct AllowlistCheck {
 impl Check for AllowlistCheck {
     fn check(&self, question: &Question<'_>) -> Answer {
         let call = question.call;
-        // A call that does not say in one way which tool it is about is on no list.
+        // A call whose tool is ambiguous is on no list.
         if call.target.is_some_and(|target| self.allowed.check(target.key).is_ok()) {
             return Answer::Continue;
         }

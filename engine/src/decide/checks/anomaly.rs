@@ -1,4 +1,5 @@
-//! Did the session trip an anomaly rule of this process? Those that the store has are in the situation, for every process.
+//! Checks whether the session tripped an anomaly rule in this process. The situation contains the
+//! quarantines in the store, which apply to all processes.
 
 use crate::anomaly::{Anomalies, Paced};
 use crate::decide::{Answer, Check, Denial, Question};

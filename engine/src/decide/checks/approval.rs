@@ -1,4 +1,5 @@
-//! Is the tool one that the person at the client has to allow each call of? The session asks them, once every check is passed.
+//! Checks whether the person at the client must allow calls of this tool. The session asks them
+//! once all checks have passed.
 
 use crate::decide::{Answer, Check, Question};
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ pub(crate) struct ApprovalCheck {
 
 impl Check for ApprovalCheck {
     fn check(&self, question: &Question<'_>) -> Answer {
-        // A call that does not say in one way which tool it is about may be about one of these.
+        // A call whose tool is ambiguous may be about one of these.
         match question.call.target {
             Some(target) if !self.tools.contains(target.key) => Answer::Continue,
             Some(_) | None => Answer::NeedsPerson,

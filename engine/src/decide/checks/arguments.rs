@@ -1,6 +1,7 @@
-//! Are the arguments what the approved definition and the operator's rules allow? Refusals name the place and the rule.
+//! Checks the arguments against the approved definition and the operator's rules. Refusals name the
+//! place and the rule.
 //!
-//! INVARIANT: no value of an argument gets into a refusal.
+//! INVARIANT: a refusal never contains the value of an argument.
 
 mod links;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use policy::preflight::{
 };
 use settings::{Preflight, UnknownFields};
 
-/// What the arguments of a server's calls have to keep.
+/// The rules for the arguments of a server's calls.
 #[derive(Debug, Clone, Default)]
 pub struct ArgumentRules {
     /// Shared by all servers of a process.
@@ -28,16 +29,16 @@ pub struct ArgumentRules {
     pub urls: Option<UrlArguments>,
 }
 
-/// Arguments that are paths.
+/// The arguments that are paths.
 #[derive(Debug, Clone)]
 pub struct PathArguments {
     pub places: Vec<ArgumentPlace>,
     pub workspace: Workspace,
-    /// The server runs on this machine, so that links can be followed here.
+    /// Whether the server runs on this machine, so that links can be resolved here.
     pub is_local: bool,
 }
 
-/// Arguments that are URLs.
+/// The arguments that are URLs.
 #[derive(Debug, Clone)]
 pub struct UrlArguments {
     pub places: Vec<ArgumentPlace>,
@@ -45,7 +46,7 @@ pub struct UrlArguments {
 }
 
 impl ArgumentRules {
-    /// The rules of a server as its settings have them.
+    /// A server's rules from its settings.
     pub fn of(settings: &Preflight, is_local: bool) -> ArgumentRules {
         ArgumentRules {
             cache: InputRulesCache::default(),
@@ -63,7 +64,7 @@ impl ArgumentRules {
         }
     }
 
-    /// The same, with what all servers of a process compiled.
+    /// Uses the cache that all servers of a process share.
     #[must_use]
     pub fn sharing(self, cache: InputRulesCache) -> ArgumentRules {
         ArgumentRules { cache, ..self }
@@ -121,7 +122,7 @@ impl ArgumentCheck {
     }
 }
 
-/// Checks every reading of a path, with its links followed where the server runs on this machine.
+/// Checks every reading of a path and, if the server runs on this machine, the target of its links.
 fn check_path(workspace: &Workspace, text: &str, is_local: bool) -> Result<(), PathFault> {
     let readings = workspace.readings(text)?;
     let mut followed = readings.iter().filter(|_| is_local);

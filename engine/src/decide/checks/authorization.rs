@@ -1,5 +1,5 @@
-//! May this principal make this call? It comes before every other check: a principal that may not use a tool learns nothing
-//! of it, not even that it exists.
+//! Checks whether this principal may make this call. It precedes every other check: a principal
+//! that may not use a tool learns nothing about it, not even that it exists.
 
 use crate::call::Method;
 use crate::decide::{Answer, Authorization, Authorizer, Check, Denial, Question, Unauthorized};

@@ -1,4 +1,4 @@
-//! Has the contract changed since it was accepted? One look-up in the view.
+//! Checks whether the contract has changed since it was accepted, with a single lookup in the view.
 
 use crate::call::Method;
 use crate::decide::{Answer, Check, Question};
@@ -13,7 +13,7 @@ impl Check for DriftCheck {
     fn check(&self, question: &Question<'_>) -> Answer {
         let Question { call, situation, held_tools, .. } = *question;
         if let Method::List(list) = call.kind {
-            // A list that cannot be read is not shown.
+            // An unreadable list is not shown.
             let unreadable = situation.view.unreadable(list);
             return unreadable.cloned().map_or(Answer::Continue, Answer::Hold);
         }

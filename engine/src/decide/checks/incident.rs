@@ -1,4 +1,4 @@
-//! Is there an incident that stops this call? Then it is not made, whatever the server's contract says.
+//! Checks whether an incident stops this call, which takes precedence over the server's contract.
 
 use super::anomaly::QUARANTINED;
 use crate::anomaly::quarantine_id;
@@ -23,7 +23,7 @@ impl Check for IncidentCheck {
             );
             return Answer::deny(ReasonCode::KillSwitch, message);
         }
-        // Most of the time there is none, and the session needs no name.
+        // Usually there are no quarantines, and the session's id need not be computed.
         let quarantined = &situation.switches.quarantined;
         if !quarantined.is_empty() && quarantined.contains(&quarantine_id(call, principal)) {
             return Answer::deny(ReasonCode::SessionQuarantined, QUARANTINED);

@@ -1,4 +1,5 @@
-//! Is the server one that may be used at all? A person may have stopped it, or may not have looked at it yet.
+//! Checks whether the server may be used at all: a person may have stopped it, or may not have
+//! reviewed it yet.
 
 use crate::call::Method;
 use crate::decide::{Answer, Check, Question};
@@ -7,8 +8,9 @@ use crate::decide::{Answer, Check, Question};
 pub(crate) struct InventoryCheck;
 
 impl Check for InventoryCheck {
-    /// While a server is stopped, only the handshake and `ping` go up. A list of it is refused, not empty: a host shows
-    /// its user why there are no tools, and what to do about it.
+    /// While a server is stopped, only the handshake and `ping` are forwarded. Its lists are
+    /// refused rather than empty, so that a host shows its user why there are no tools and what to
+    /// do about it.
     fn check(&self, question: &Question<'_>) -> Answer {
         let view = &question.situation.view;
         let Some(closed) = view.closed() else { return Answer::Continue };

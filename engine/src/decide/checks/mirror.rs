@@ -1,5 +1,5 @@
-//! Can the arguments be copied into the headers that the tool's definition asks for? Only servers without sessions that are
-//! reached over HTTP have such.
+//! Checks that the arguments can be copied into the headers that the tool's definition requires.
+//! Only stateless HTTP servers use such headers.
 
 use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;

@@ -1,9 +1,9 @@
-//! Is the message of a size and depth that a server can be expected to bear?
+//! Checks the size and nesting depth of the message.
 
 use crate::decide::{Answer, Check, Question};
 use crate::reason::ReasonCode;
 
-/// What a call may be at most.
+/// The size limits for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreflightLimits {
     pub arguments_bytes: usize,

@@ -1,4 +1,4 @@
-//! Are there too many calls of this principal, tool or server?
+//! Checks the rate of calls of this principal, tool or server.
 
 use crate::decide::{Answer, Check, Denial, Question};
 use crate::reason::ReasonCode;
@@ -7,15 +7,16 @@ use policy::preflight::{RateDecision, RateKey, RateLimiter};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// What the time of limiters is counted from: the same for all, because one may go on with the counts of another.
+/// The origin of the limiters' time. It is common to all, because one limiter may continue with the
+/// counts of another.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The time by which rates are counted.
+/// The time used for rates.
 pub fn rate_time(now: Instant) -> Duration {
     now.saturating_duration_since(*BEGUN)
 }
 
-/// The time that says which day it is.
+/// The time that determines the day.
 pub fn unix_seconds() -> u64 {
     u64::try_from(now().0 / 1_000).unwrap_or(0)
 }

@@ -1,11 +1,12 @@
-//! Where a path leads on this machine, links followed. Between this look and the server's own use a link may change: only a
-//! sandbox prevents that.
+//! Resolves the links of a path on this machine. A link may change between this check and the
+//! server's own use; only a sandbox prevents that.
 
 use policy::preflight::{PathFault, Workspace};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-/// Checks that a path, as it is and as a server that tidies it first would read it, ends in the workspace.
+/// Checks that a path ends in the workspace, both as given and as read by a server that normalizes
+/// it first.
 pub(super) fn check(workspace: &Workspace, text: &str) -> Result<(), PathFault> {
     let root = std::fs::canonicalize(workspace.as_str()).map_err(|_| PathFault::Outside)?;
     let path = Path::new(workspace.as_str()).join(text);
@@ -14,14 +15,14 @@ pub(super) fn check(workspace: &Workspace, text: &str) -> Result<(), PathFault> 
     if tidied == path { Ok(()) } else { is_inside(&root, &tidied) }
 }
 
-/// Follows the part of a path that is there. What is not there yet is made in it.
+/// Resolves the existing part of a path. The missing part would be created below it.
 fn is_inside(root: &Path, path: &Path) -> Result<(), PathFault> {
     for known in path.ancestors() {
         match std::fs::canonicalize(known) {
             Ok(real) if real.starts_with(root) => return Ok(()),
             Ok(_) => return Err(PathFault::Link),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // A link to something that is not there yet would be followed when it is made.
+                // A dangling link would be followed once its target is created.
                 if std::fs::symlink_metadata(known).is_ok() {
                     return Err(PathFault::Link);
                 }
