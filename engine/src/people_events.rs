@@ -1,4 +1,5 @@
-//! The ledger's index: people's acts and what gates found, without the lines of calls.
+//! Reads the ledger's index, which contains people's acts and gates' findings but not the lines of
+//! calls.
 
 use ledger::folder::{ChainId, Folder, Listing, SegmentNumber};
 use ledger::receipt::{Entry, EventReceipt, Reading};
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use store::receipts::DiskFolder;
 
-/// The events of the index, oldest first; none where there are no receipts yet.
+/// The events of the index, oldest first; empty if there are no receipts yet.
 pub fn people_events(folder: &DiskFolder) -> io::Result<Vec<EventReceipt>> {
     if !folder.path().exists() {
         return Ok(Vec::new());
@@ -19,7 +20,7 @@ pub fn people_events(folder: &DiskFolder) -> io::Result<Vec<EventReceipt>> {
     Ok(events.collect())
 }
 
-/// The index of the receipts holds people's acts, so that the lines of calls need not be read.
+/// Hides everything but the index of the receipts, so that the lines of calls are not read.
 struct IndexOnly(DiskFolder);
 
 impl Folder for IndexOnly {

@@ -1,26 +1,27 @@
-//! Who makes a request, as every check and every receipt sees it.
+//! The principal of a request, as seen by every check and every receipt.
 
 use contract::time::Timestamp;
 use ledger::record::ActorType;
 use policy::{Caller, Identity};
 use std::borrow::Cow;
 
-/// The identity behind a session's requests.
+/// The identity that makes a session's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     pub actor: ActorType,
-    /// Who the principal is: the user of the machine for `run`.
+    /// The principal's name: for `run`, the user of the machine.
     pub subject: String,
-    /// Further names of the same principal, such as the account behind `USER`. A revocation of one concerns it too.
+    /// Other names of the same principal, such as the account behind `USER`. A revocation of any of
+    /// them applies to it.
     pub aliases: Vec<String>,
-    /// What the client calls itself.
+    /// The client's name for itself.
     pub client_id: Option<String>,
     pub org_id: Option<String>,
-    /// What the policies look at; `None` for `run`, which has none.
+    /// The identity that policies examine; `None` for `run`, which has none.
     pub caller: Option<Caller>,
-    /// When its session began: what is revoked later concerns it.
+    /// When its session started. Later revocations apply to it.
     pub since: Timestamp,
-    /// The session of `run`; at the gateway each request says which one it belongs to.
+    /// The session of `run`. At the gateway, each request names its session.
     pub session: Option<u64>,
 }
 
@@ -32,7 +33,7 @@ impl Principal {
         Principal { actor, subject, aliases, client_id, org_id, caller, since, session }
     }
 
-    /// A caller of the gateway whose identity was verified.
+    /// A caller of the gateway with a verified identity.
     pub fn verified(caller: Caller, since: Timestamp) -> Principal {
         let Identity { subject, actor_type, client_id, org, .. } = caller.identity();
         let actor = match actor_type {
@@ -52,14 +53,14 @@ impl Principal {
         }
     }
 
-    /// The same principal, in a session of its own.
+    /// The same principal in a given session.
     #[must_use]
     pub fn in_session(self, session: u64) -> Principal {
         Principal { session: Some(session), ..self }
     }
 
-    /// The same principal, behind a client that calls itself something else. What a verified identity says of its client
-    /// counts more than that.
+    /// The same principal with another client name. A client named by a verified identity takes
+    /// precedence.
     #[must_use]
     pub fn with_client(&self, client_id: Option<String>) -> Principal {
         match self.caller {
@@ -68,7 +69,7 @@ impl Principal {
         }
     }
 
-    /// The name that tells it from every other principal: the subject, with its issuer where it has one.
+    /// The principal's unique name: the subject, with its issuer if it has one.
     pub fn whole_name(&self) -> Cow<'_, str> {
         match &self.caller {
             None => Cow::Borrowed(&self.subject),
@@ -79,12 +80,12 @@ impl Principal {
         }
     }
 
-    /// Whether an incident that names this means it.
+    /// Whether an incident that names this name applies to the principal.
     pub fn is_named(&self, name: &str) -> bool {
         self.names().any(|own| own == name) || self.whole_name() == name
     }
 
-    /// Every name that a revocation may give for it.
+    /// Every name under which the principal can be revoked.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         [&self.subject].into_iter().chain(&self.aliases).map(String::as_str)
     }

@@ -1,5 +1,6 @@
-//! The digest of a program's file. A large one takes as long as starting it, so digests are kept, by device, inode, size
-//! and time of change: what is written over in place has another time of change.
+//! The digest of a program's file. Digests are cached by device, inode, size and change time,
+//! because hashing a large program takes as long as starting it. Overwriting a file in place
+//! changes its change time.
 
 use attest::{Algorithm, DigestHasher};
 use contract::hash::sha256_hex;
@@ -9,13 +10,13 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Programs larger than this are not hashed.
+/// Larger programs are not hashed.
 pub const MAX_PROGRAM_BYTES: u64 = 512 * 1024 * 1024;
-/// The most digests that are kept.
+/// The most digests in the cache.
 const MAX_KEPT: usize = 200;
 /// Smaller files are hashed faster than they are looked up.
 const WORTH_KEEPING_BYTES: u64 = 256 * 1024;
-/// The largest file of digests that is read.
+/// The largest digest cache file that is read.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 const CHUNK_BYTES: usize = 256 * 1024;
 
@@ -25,7 +26,7 @@ struct Kept {
     sha256: String,
 }
 
-/// Finds a program as the system would.
+/// Finds a program like the system does.
 pub fn find_program(program: &str, directory: Option<&Path>) -> Option<PathBuf> {
     if program.contains(std::path::MAIN_SEPARATOR) {
         let path =
@@ -36,7 +37,7 @@ pub fn find_program(program: &str, directory: Option<&Path>) -> Option<PathBuf> 
     std::env::split_paths(&paths).map(|path| path.join(program)).find(|path| path.is_file())
 }
 
-/// The SHA-256 of a program's file, where it can be found and read. `kept` is the file of digests.
+/// The SHA-256 of a program's file, if it can be found and read. `kept` is the cache file.
 pub fn digest_of(program: &Path, kept: Option<&Path>) -> Option<String> {
     let file = File::open(program).ok()?;
     let found = file.metadata().ok()?;
@@ -56,7 +57,7 @@ pub fn digest_of(program: &Path, kept: Option<&Path>) -> Option<String> {
     Some(digest)
 }
 
-/// The digests of a program's file in every way that a document may name it by, where it can be read.
+/// The digests of a program's file with every algorithm that a document may use, if it can be read.
 pub fn digests_of(program: &Path) -> Option<Vec<attest::Digest>> {
     let file = File::open(program).ok()?;
     if file.metadata().ok()?.len() > MAX_PROGRAM_BYTES {
@@ -89,13 +90,14 @@ fn hash(file: File) -> io::Result<String> {
     }
 }
 
-/// Identifies the content of the file at this path: it is another value once the file was replaced or written to. `None` if
-/// the file cannot be looked at, or the system does not tell.
+/// Identifies the content of the file at this path: the value changes if the file is replaced or
+/// written to. `None` if the file cannot be examined, or the system does not provide this.
 pub fn file_identity(path: &Path) -> Option<String> {
     identity(&fs::metadata(path).ok()?)
 }
 
-/// What tells this content of this file from any other; nothing where the system does not say.
+/// Distinguishes this content of this file from any other; `None` if the system does not provide
+/// this.
 #[cfg(unix)]
 fn identity(found: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -119,7 +121,7 @@ fn read(path: &Path) -> Vec<Kept> {
     }
 }
 
-/// The newest are kept. What cannot be written is hashed again the next time.
+/// Keeps the newest digests. If they cannot be written, they are computed again next time.
 fn keep(path: &Path, kept: Kept) {
     let mut all = read(path);
     all.retain(|known| known.file != kept.file);

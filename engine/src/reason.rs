@@ -1,4 +1,4 @@
-//! Why a request is refused: the closed list of reason codes, each with the code that goes over the wire.
+//! Why a request is refused: the closed list of reason codes, each with its JSON-RPC error code.
 
 use gate::reason::Reason as DriftReason;
 use std::fmt;
@@ -73,7 +73,7 @@ impl ReasonCode {
         }
     }
 
-    /// Whether only a person can settle it, so that an agent that tries again or tries something else is of no use.
+    /// Whether only a person can resolve it, so that an agent's retries or workarounds are useless.
     pub const fn needs_person(self) -> bool {
         match self {
             ReasonCode::Drift(_)
@@ -108,7 +108,8 @@ impl ReasonCode {
         }
     }
 
-    /// Whether it says what the caller may use, whatever the server's contract and admission are.
+    /// Whether it concerns what the caller may use, regardless of the server's contract and
+    /// admission.
     pub const fn is_about_caller(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Refusals as they go over the wire. They contain no unaccepted text.
+//! Refusals as JSON-RPC errors. They contain no unaccepted text.
 
 use crate::decide::{ArgumentViolation, Denial};
 use crate::reason::ReasonCode;
@@ -6,10 +6,10 @@ use gate::view::Standing;
 use gate::words::AGENT_STOPS;
 use serde_json::{Value, json};
 
-/// How long a client that asked too much at once should wait.
+/// How long a client should wait after making too many requests at once.
 const RETRY_AFTER_MILLISECONDS: u64 = 1_000;
 
-/// An error instead of an answer.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     pub reason: ReasonCode,
@@ -18,7 +18,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A contract moved.
+    /// A refusal because a contract changed.
     pub fn held(
         standing: &Standing,
         server: &str,
@@ -54,7 +54,7 @@ impl Refusal {
         refusal
     }
 
-    /// A fault: of the server, of ours, or of the message.
+    /// A refusal because of a fault of the server, of the gate, or in the message.
     pub fn fault(reason: ReasonCode, message: impl Into<String>, server: &str) -> Refusal {
         Refusal::of(reason, message.into(), Some(server), None)
     }
@@ -80,7 +80,7 @@ impl Refusal {
         Refusal { reason, message: with_stop(reason, message), data }
     }
 
-    /// Of a request that had left before its server was stopped: it may have been carried out.
+    /// For a request that was sent before its server was stopped: it may have been carried out.
     pub fn after_dispatch(self) -> Refusal {
         let rest = self.message.strip_prefix("○ holdpoint — ").unwrap_or(&self.message);
         let message = format!(
@@ -89,7 +89,7 @@ impl Refusal {
         Refusal { message, ..self }
     }
 
-    /// The whole message, without a line feed. `id` is the request's own, as it came.
+    /// The complete message without a line feed. `id` is the request's original id.
     pub fn to_message(&self, id: &[u8]) -> Vec<u8> {
         let error = json!({"code": self.reason.code(), "message": self.message, "data": self.data});
         [
@@ -103,7 +103,7 @@ impl Refusal {
     }
 }
 
-/// The message with what the agent has to do, where only a person can settle it. A hold says so already.
+/// Adds what the agent must do if only a person can resolve it. A hold already says so.
 fn with_stop(reason: ReasonCode, message: String) -> String {
     if !reason.needs_person() {
         return message;

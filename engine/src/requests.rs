@@ -1,10 +1,11 @@
-//! The table of a server's requests: each request of a client from when the gate takes it until it is answered, and the
-//! gate's own requests. Every change of phase is a function here; those who call it do the reading and the writing.
+//! The table of a server's requests: each client request, from when the gate takes it until it is
+//! answered, and the gate's own requests. Each phase transition is a function here; its callers do
+//! the reading and writing.
 //!
-//! It knows nothing but its arguments: no lock, no clock, no I/O.
+//! It depends only on its arguments: no lock, no clock, no I/O.
 //!
-//! INVARIANT: a request that the gate has taken and not answered has one entry with one phase. So its id is taken throughout,
-//! and a cancellation always finds it.
+//! INVARIANT: a request that the gate has taken and not answered has exactly one entry in one
+//! phase. So its id stays in use throughout, and a cancellation always finds it.
 
 mod ending;
 mod own;
@@ -25,33 +26,35 @@ use std::sync::Arc;
 use std::time::Instant;
 use wire::envelope::OwnedId;
 
-/// The most requests of clients that wait for the server's answer.
+/// The most client requests that wait for the server's answer.
 pub const MAX_PENDING: usize = 10_000;
-/// The most requests that are kept because they wait for something or were just released, and their bytes.
+/// The most requests that are stored because they wait or were just released, and their total size
+/// in bytes.
 pub const MAX_WAITING: usize = 1_000;
 pub const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
-/// The requests in flight of one server.
+/// The pending requests of one server.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// By session and then by id: what is done for one session never looks at the requests of the others.
+    /// By session and then by id, so that an operation on one session never scans the requests of
+    /// others.
     sessions: BTreeMap<SessionKey, HashMap<OwnedId, Phase>>,
-    /// The requests that wait, the oldest first.
+    /// The waiting requests, oldest first.
     queue: BTreeMap<u64, RequestKey>,
     next_place: u64,
     counts: Counts,
-    /// The gate's own requests by their id with its quotes, and how long an answer is still waited for where a line that
-    /// cannot be read may have been it.
+    /// The gate's own requests by their id with its quotes. If an unreadable line may have been the
+    /// answer, with the time until which it is still awaited.
     own: HashMap<Vec<u8>, Option<Instant>>,
     is_ended: bool,
 }
 
-/// How many requests are in which phases, kept so that no question needs a scan of the table.
+/// The number of requests in various phases, maintained so that no query scans the table.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     kept: usize,
     kept_bytes: usize,
-    /// Those that have to be brought to the server or answered by the gate, whatever a person says.
+    /// Those that must be sent to the server or answered by the gate, whatever a person decides.
     unfinished: usize,
     dispatched: usize,
     calls: usize,
@@ -120,7 +123,7 @@ impl Requests {
         self.sessions.get(&at.session)?.get(at.id)
     }
 
-    /// A request that was released and that no thread has claimed.
+    /// A request that was released and not yet claimed by a thread.
     pub fn released(&self, at: RequestRef<'_>) -> Option<&Arc<OwnedRequest>> {
         match self.phase(at)? {
             Phase::Released(kept) => Some(&kept.request),
@@ -133,28 +136,28 @@ impl Requests {
         }
     }
 
-    /// Whether the server has ended: nothing can be dispatched any more.
+    /// Whether the server has ended, so that nothing can be dispatched anymore.
     pub fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// Whether any request has yet to be brought to the server or answered here. One that a person was asked about may
-    /// never be.
+    /// Whether any request still has to be sent to the server or answered here. One that a person
+    /// was asked about may never be.
     pub fn has_unfinished(&self) -> bool {
         self.counts.unfinished > 0
     }
 
-    /// Whether a request of the gate's own has this id.
+    /// Whether one of the gate's own requests has this id.
     pub fn has_own(&self, id: &[u8]) -> bool {
         self.own.contains_key(id)
     }
 
-    /// Whether the server has calls to answer.
+    /// Whether the server has unanswered calls.
     pub fn has_calls(&self) -> bool {
         self.counts.calls > 0
     }
 
-    /// Whether the server has a handshake to answer.
+    /// Whether the server has unanswered handshakes.
     pub fn has_handshakes(&self) -> bool {
         self.counts.handshakes > 0
     }
@@ -182,7 +185,7 @@ impl Requests {
         self.waiting().filter_map(|(_, awaited)| entry_of(awaited)).collect()
     }
 
-    /// The requests that wait, the oldest first.
+    /// The waiting requests, oldest first.
     fn waiting(&self) -> impl Iterator<Item = (&RequestKey, &Awaited)> {
         self.queue.values().filter_map(|key| match self.phase(key.as_ref())? {
             Phase::Waiting { awaited, .. } => Some((key, awaited)),
@@ -209,7 +212,7 @@ impl Requests {
         self.sessions.entry(key.session).or_default().insert(key.id, phase);
     }
 
-    /// Replaces the phase of a request, where there is one.
+    /// Changes the phase of a request, if it exists.
     fn change<T>(
         &mut self,
         at: RequestRef<'_>,
@@ -224,7 +227,7 @@ impl Requests {
         Some(result)
     }
 
-    /// Releases the requests that wait for this, the oldest first.
+    /// Releases the waiting requests for which `is_released` holds, oldest first.
     fn release(&mut self, is_released: impl Fn(&Awaited) -> bool) -> Vec<RequestKey> {
         let waiting = self.waiting().filter(|(_, awaited)| is_released(awaited));
         let released: Vec<RequestKey> = waiting.map(|(key, _)| key.clone()).collect();
@@ -232,7 +235,7 @@ impl Requests {
         released
     }
 
-    /// Releases a request that waits, or that was decided and not brought to the server.
+    /// Releases a request that waits, or that was decided and not yet sent to the server.
     fn release_one(&mut self, at: RequestRef<'_>) {
         let place = self.change(at, |phase| match phase {
             Phase::Waiting { kept, place, .. } => (Phase::Released(kept), Some(place)),
@@ -244,7 +247,7 @@ impl Requests {
         }
     }
 
-    /// The requests in these phases, the oldest first.
+    /// The requests in the phases for which `is_meant` holds, oldest first.
     fn oldest_first(&self, is_meant: impl Fn(&Phase) -> bool) -> Vec<RequestKey> {
         let mut found: Vec<(Instant, RequestKey)> = Vec::new();
         for (session, requests) in &self.sessions {

@@ -1,11 +1,12 @@
-//! Whether a person decided anything since the last call. Asked before each call, so it has to be cheap.
+//! Detects whether a person decided anything since the last call. This is checked before each call,
+//! so it must be cheap.
 //!
-//! Every act of a person makes the index of the home's receipts longer before it returns: that is one look at a file. Where
-//! nodes share a database, their homes do not share an index: changes are pushed there, and a call looks only whether the
-//! lease of the database holds ([`crate::lease`]). A database file that was removed or replaced is news too
-//! ([`database`]).
+//! Every act of a person extends the index of the home's receipts before it returns, so examining
+//! one file is enough. Nodes that share a database have separate homes and indexes: changes are
+//! pushed to them, and a call only checks that the lease on the database is valid
+//! ([`crate::lease`]). A removed or replaced database file counts as news too ([`database`]).
 //!
-//! Of a longer index only the new lines are read. Acts on other servers are no news.
+//! Only the new lines of a longer index are read. Acts on other servers are not news.
 
 mod database;
 
@@ -18,21 +19,22 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use store::StoreError;
 
-/// How long a look counts for calls that were read together.
+/// How long a check is valid for calls that were read together.
 const JUST: Duration = Duration::from_millis(5);
 
-/// The most of the index that is read to find out which servers an act concerns. More is taken to concern every server.
+/// The most of the index that is read to find out which servers an act concerns. A longer addition
+/// is assumed to concern all servers.
 const MAX_NEW_BYTES: usize = 256 * 1024;
 
-/// What is compared.
+/// The state that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Sign {
     index: Option<IndexSign>,
-    /// Which file the database is, by its name.
+    /// The identity of the file that has the database's name.
     database: Option<FileId>,
 }
 
-/// The index as it was found. One that was removed or replaced has no name any more.
+/// The state of the index. One that was removed or replaced has no name anymore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IndexSign {
     bytes: u64,
@@ -44,7 +46,7 @@ impl IndexSign {
         IndexSign { bytes: found.len(), has_name: has_name(found) }
     }
 
-    /// The file as it is now. It costs less than [`File::metadata`], which asks for more.
+    /// The current state of the file. Cheaper than [`File::metadata`], which requests more.
     #[cfg(unix)]
     fn of_open(file: &File) -> Option<IndexSign> {
         let found = rustix::fs::fstat(file).ok()?;
@@ -60,11 +62,11 @@ impl IndexSign {
 #[derive(Debug)]
 pub struct Sentinel {
     path: PathBuf,
-    /// Kept open: looking at it takes a tenth of the time that looking for it does.
+    /// Kept open, because examining an open file takes a tenth of the time of looking it up.
     index: Option<File>,
-    /// Where other nodes write to the same database.
+    /// Set if other nodes write to the same database.
     lease: Option<Lease>,
-    /// The database, where it is a file.
+    /// The database, if it is a file.
     database: Option<DatabaseFile>,
     /// The server whose calls are decided.
     server: Option<ServerId>,
@@ -72,7 +74,7 @@ pub struct Sentinel {
     looked_at: Instant,
     /// The change of the shared database that calls are decided by.
     acted_on: Option<u64>,
-    /// A moment for which that is all that was written.
+    /// A time up to which that change was the latest.
     known_at: Instant,
 }
 
@@ -89,7 +91,7 @@ impl Sentinel {
         Ok(sentinel)
     }
 
-    /// Follows the file of the database, too.
+    /// Also follows the database file.
     pub fn following(mut self, database: PathBuf) -> Sentinel {
         let mut database = DatabaseFile::new(database);
         self.seen.database = database.look();
@@ -97,13 +99,13 @@ impl Sentinel {
         self
     }
 
-    /// Takes only acts that concern this server for news.
+    /// Only treats acts that concern this server as news.
     pub(crate) fn about(mut self, server: ServerId) -> Sentinel {
         self.server = Some(server);
         self
     }
 
-    /// What is new since the last time it was taken note of, if anything is.
+    /// What is new since the last [`Self::take_note`], if anything.
     pub fn news(&mut self) -> Result<Option<News>, StoreError> {
         let at = Instant::now();
         let sign = self.look()?;
@@ -117,10 +119,12 @@ impl Sentinel {
         Ok(Some(News { sign, at, change: None }))
     }
 
-    /// A known change of the shared database that this node has not applied for so long that no call may be decided without
-    /// it. Usually the driver has, a moment after it was known.
+    /// A known change of the shared database that this node has failed to apply for so long that no
+    /// call may be decided without it. Usually the driver applies a change moments after it is
+    /// known.
     ///
-    /// INVARIANT: a call is decided by all that was written more than a lease ago, also where the driver gets no time to run.
+    /// INVARIANT: a call is decided with everything that was written more than a lease ago, even if
+    /// the driver gets no time to run.
     fn overdue_change(&mut self, now: Instant) -> Option<u64> {
         let lease = self.lease.as_ref()?;
         let (change, at) = lease.change_at();
@@ -132,12 +136,12 @@ impl Sentinel {
         (age >= lease.patience()).then_some(change)
     }
 
-    /// Calls are decided by this change of the shared database from now on.
+    /// Records that calls are decided by this change of the shared database from now on.
     pub(crate) fn acted_on(&mut self, change: u64) {
         self.acted_on = self.acted_on.max(Some(change));
     }
 
-    /// Whether the index has only become longer, by acts on other servers.
+    /// Whether the index has only grown, and only by acts on other servers.
     fn is_about_others(&self, now: Sign) -> bool {
         let (Some(server), Some(file)) = (&self.server, &self.index) else { return false };
         let (Some(before), Some(after)) = (self.seen.index, now.index) else { return false };
@@ -149,7 +153,7 @@ impl Sentinel {
         new_lines.is_some_and(|lines| is_about_others(&lines, server))
     }
 
-    /// The news were acted on.
+    /// Records that the news were acted on.
     pub fn take_note(&mut self, news: News) {
         let News { sign, at, change } = news;
         self.take_in(sign, at);
@@ -158,23 +162,24 @@ impl Sentinel {
         }
         let is_followed = self.index.is_some() && sign.index.is_some_and(|index| index.has_name);
         if !is_followed {
-            // Whatever this finds is compared with what was seen before it, so nothing is missed in between.
+            // Whatever this finds is compared with the state seen before, so nothing in between is
+            // missed.
             self.index = File::open(&self.path).ok();
         }
     }
 
-    /// INVARIANT: a look counts only once its news were acted on.
+    /// INVARIANT: a check counts only once its news were acted on.
     fn take_in(&mut self, sign: Sign, at: Instant) {
         self.seen = sign;
         self.looked_at = at;
     }
 
-    /// The number of the last change of a database that nodes share, as far as it is known here.
+    /// The number of the last known change of a shared database.
     pub fn shared_change(&self) -> Option<u64> {
         self.lease.as_ref().map(Lease::change)
     }
 
-    /// Whether it was looked at so shortly before then that it counts for what began then.
+    /// Whether the last check was recent enough to cover something that began at this time.
     pub fn had_just_looked(&self, begun: Instant) -> bool {
         begun.saturating_duration_since(self.looked_at) < JUST
     }
@@ -183,7 +188,7 @@ impl Sentinel {
         if let Some(lease) = &self.lease {
             return lease.check().map(|()| self.seen);
         }
-        // One that is not there yet is looked for: it comes with the first act.
+        // A missing index is looked up each time, because the first act creates it.
         let index = match &self.index {
             Some(file) => IndexSign::of_open(file),
             None => std::fs::metadata(&self.path).ok().map(|found| IndexSign::of(&found)),
@@ -193,7 +198,8 @@ impl Sentinel {
     }
 }
 
-/// Whether these are whole lines of an index, each of which names another server. An incident names none.
+/// Whether these are complete lines of an index that each name another server. An incident names
+/// none.
 fn is_about_others(lines: &[u8], server: &ServerId) -> bool {
     #[derive(serde::Deserialize)]
     struct Line {
@@ -208,7 +214,7 @@ fn is_about_others(lines: &[u8], server: &ServerId) -> bool {
     lines.split(|byte| *byte == b'\n').all(is_about_other)
 }
 
-/// A part of a file; `None` if it is too long or cannot be read.
+/// A part of a file; `None` if it is too long or unreadable.
 fn read_between(file: &File, from: u64, until: u64) -> Option<Vec<u8>> {
     let length = usize::try_from(until - from).ok().filter(|length| *length <= MAX_NEW_BYTES)?;
     let mut bytes = vec![0; length];
@@ -218,12 +224,12 @@ fn read_between(file: &File, from: u64, until: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Something that a person decided.
+/// News of something that a person decided.
 #[derive(Debug, Clone, Copy)]
 pub struct News {
     sign: Sign,
     at: Instant,
-    /// Of a shared database: the change that was not acted on.
+    /// For a shared database: the change that was not acted on.
     change: Option<u64>,
 }
 
@@ -281,7 +287,7 @@ mod tests {
         }
         assert!(is_news_for_reports(own));
         assert!(is_news_for_reports(&[other, own, other].concat()));
-        // A line that is not whole may turn out to be about any server.
+        // An incomplete line may turn out to be about any server.
         assert!(is_news_for_reports(other.trim_end()));
     }
 
@@ -307,13 +313,13 @@ mod tests {
         assert!(sentinel.news().unwrap().is_none());
         let known_at = sentinel.known_at;
         change_to(7);
-        // The driver is given time to act.
+        // The driver gets time to act.
         assert_eq!(sentinel.overdue_change(known_at), None);
         let over = known_at + crate::lease::LEASE;
         assert_eq!(sentinel.overdue_change(over), Some(7));
         sentinel.acted_on(7);
         assert_eq!(sentinel.overdue_change(over), None);
-        // An older change that is acted on later is none.
+        // Acting on an older change later makes no difference.
         sentinel.acted_on(3);
         assert_eq!(sentinel.overdue_change(over), None);
     }

@@ -1,7 +1,9 @@
-//! One upstream server as every session meets it: its views, its pins, its admission, its receipts.
+//! One upstream server as all of its sessions see it: its views, its pins, its admission, its
+//! receipts.
 //!
-//! Sessions share a [`Server`]. Each of them has one [`ServerView`], which it shares with the sessions of clients that can do
-//! the same. A call reads its view without a lock; the driver, one per server, keeps the views fresh.
+//! Sessions share a [`Server`]. Each session has one [`ServerView`], which it shares with sessions
+//! of clients with the same capabilities. A call reads its view without a lock; the driver, one per
+//! server, keeps the views fresh.
 
 pub(crate) mod asking;
 pub mod driver;
@@ -38,34 +40,35 @@ use std::time::{Duration, Instant};
 use store::StoreError;
 use wire::listing::is_offered;
 
-/// The most views of one server. A view without a session makes room for another.
+/// The most views of one server. A view without sessions makes room for another.
 pub const MAX_VIEWS: usize = 200;
 
-/// How a server is used.
+/// The settings for using a server.
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
-    /// How old a view may be that a call is dispatched on.
+    /// The maximum age of a view when a call is dispatched.
     pub relist_max_age: Duration,
     pub call_timeout: Option<Duration>,
-    /// How long the server may take to answer a handshake. It may have to be fetched and built before it says anything.
+    /// The timeout for a handshake. The server may have to be fetched and built before it can
+    /// respond.
     pub start_timeout: Duration,
-    /// How long a server may still answer a request that was cancelled.
+    /// How long a server may still answer a cancelled request.
     pub cancelled_patience: Duration,
-    /// Whether the person at the client is asked about held calls, where the client can.
+    /// Whether the person at the client is asked about held calls, if the client supports that.
     pub asks_in_client: bool,
-    /// How long the person at the client may take to answer a question.
+    /// The timeout for the person's answer to a question.
     pub answer_patience: Duration,
     /// The largest message of either side.
     pub frame_bytes: usize,
-    /// How old the check of the server's admission may be that a call is dispatched on, where it is checked.
+    /// The maximum age of an admission check when a call is dispatched, if admission is checked.
     pub admission_max_age: Option<Duration>,
-    /// The server is greeted before its admission is checked: it is used whatever comes of the check, and its document can
-    /// only be in its handshake.
+    /// Whether the handshake precedes the admission check, because the server is used whatever the
+    /// result is and its document can only be in its handshake.
     pub greets_before_check: bool,
 }
 
 impl ServerSettings {
-    /// When the time of a call is over that goes on now.
+    /// The deadline of a call that proceeds now.
     pub(crate) fn call_deadline(&self, now: Instant) -> Option<Instant> {
         self.call_timeout.and_then(|timeout| now.checked_add(timeout))
     }
@@ -87,22 +90,22 @@ impl Default for ServerSettings {
     }
 }
 
-/// Takes a sentence for the person who runs the gate.
+/// Receives a sentence for the person who operates the gate.
 pub type Remark = dyn Fn(&str) + Send + Sync;
-/// Tells a person that something of the server began to be held. It must return at once.
+/// Notifies a person that something of the server is newly held. It must return immediately.
 pub type Alarm = dyn Fn() + Send + Sync;
 
-/// Does something that may take long, before it returns.
+/// Runs something that may take long, and returns after it is done.
 pub type Aside = dyn Fn(&mut dyn FnMut()) + Send + Sync;
 
-/// What a server is made of.
+/// The parts of a server.
 pub struct ServerParts {
     pub settings: ServerSettings,
     pub path: Path,
-    /// Several servers may write to one ledger.
+    /// Several servers may write to the same ledger.
     pub recorder: Arc<Recorder>,
     pub judge: Judge,
-    /// What the judge said before anything of the server was seen.
+    /// The judgement before anything of the server was seen.
     pub begun: Judged,
     pub sentinel: Sentinel,
     pub driver: Sender<Wake>,
@@ -120,7 +123,7 @@ impl std::fmt::Debug for ServerParts {
     }
 }
 
-/// A client cannot have a view of its own.
+/// A client cannot have its own view.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     #[error("the server is in use in {MAX_VIEWS} views already")]
@@ -129,7 +132,7 @@ pub enum ViewError {
     Store(#[from] StoreError),
 }
 
-/// The views of a server, and what of its admission counts for all of them.
+/// The views of a server, and the admission state that applies to all of them.
 #[derive(Debug)]
 struct Views {
     by_key: HashMap<ViewKey, Arc<ServerView>>,
@@ -151,10 +154,10 @@ pub struct Server {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) tally: Tally,
     pub(crate) faults: Faults,
-    /// What the judge judges by, which does not change.
+    /// The judge's rules, which do not change.
     pub(crate) rules: Rules,
     judge: Mutex<Judge>,
-    /// Asked before each call whether a person decided anything.
+    /// Checked before each call for decisions that a person made.
     sentinel: Mutex<Sentinel>,
     views: Mutex<Views>,
     sessions: Mutex<BTreeMap<SessionKey, Weak<Session>>>,
@@ -163,7 +166,7 @@ pub struct Server {
     pub(crate) errors: ErrorLog,
     remark: Box<Remark>,
     alarm: Box<Alarm>,
-    /// How the store is read on the way of a call, where that must not keep a thread.
+    /// How the store is read on the call path, if that must not block a thread.
     aside: Option<Box<Aside>>,
     /// Whether a call was held in this process.
     has_held: AtomicBool,
@@ -218,8 +221,7 @@ impl Server {
         server
     }
 
-    /// The same where calls are decided on threads that must not wait for the store: what reads it on the way of a call is
-    /// done by this.
+    /// Sets how the store is read on the call path, for callers whose threads must not block on it.
     #[must_use]
     pub fn reading_by(self, aside: Box<Aside>) -> Server {
         Server { aside: Some(aside), ..self }
@@ -230,43 +232,44 @@ impl Server {
     }
 
     pub(crate) fn wake(&self, wake: Wake) {
-        // A driver that has ended needs no wake.
+        // A driver that has ended needs no wake-up.
         let _ = self.driver.send(wake);
     }
 
-    /// The same, for who uses the server.
+    /// Like [`Self::remark`], for users of the server.
     pub fn tell(&self, sentence: &str) {
         self.remark(sentence);
     }
 
-    /// A sentence for the person who runs the gate.
+    /// Passes on a sentence for the person who operates the gate.
     pub(crate) fn remark(&self, sentence: &str) {
         (self.remark)(sentence);
     }
 
-    /// Something began to be held.
+    /// Reports that something is newly held.
     pub(crate) fn alarm(&self) {
         (self.alarm)();
     }
 
-    /// A call was held. An agent may try again and again, so that only the first one is worth telling.
+    /// Reports that a call was held. An agent may retry many times, so only the first one is
+    /// reported.
     pub(crate) fn alarm_once(&self) {
         if !self.has_held.swap(true, Ordering::Relaxed) {
             self.alarm();
         }
     }
 
-    /// Does some work that is about no session. A panic is noted, and `None` is returned.
+    /// Runs work that belongs to no session. A panic is recorded, and `None` is returned.
     pub(crate) fn contain<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         self.faults.contain(&self.errors, 0, work)
     }
 
-    /// Nothing is recorded any more, and so nothing is dispatched.
+    /// Stops recording, which also stops dispatching.
     pub fn stop_recording(&self) {
         self.recorder.finish();
     }
 
-    /// The view that an instance shows clients that can do this.
+    /// The view that an instance shows to clients with these capabilities.
     pub(crate) fn view(
         &self,
         instance: Instance,
@@ -276,7 +279,8 @@ impl Server {
         if let Some(view) = lock(&self.views).by_key.get(&key) {
             return Ok(view.clone());
         }
-        // INVARIANT: the judge is held until the view is among the others, so no change of the store is missed in between.
+        // INVARIANT: the judge stays locked until the view is registered, so no change of the store
+        // is missed in between.
         let mut judge = self.judge();
         {
             let mut views = lock(&self.views);
@@ -295,7 +299,7 @@ impl Server {
         Ok(add_view(&mut lock(&self.views), seen, begun))
     }
 
-    /// Forgets views that no session has any more.
+    /// Drops views without sessions.
     pub(crate) fn drop_unused_views(&self) {
         let mut judge = self.judge();
         lock(&self.views).drop_unused(&mut judge);
@@ -305,7 +309,7 @@ impl Server {
         lock(&self.views).by_key.values().cloned().collect()
     }
 
-    /// Adds a session, which is made with its key.
+    /// Adds a session, which `make` creates with its key.
     pub(crate) fn add_session(&self, make: impl FnOnce(SessionKey) -> Session) -> Arc<Session> {
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
         let session = Arc::new(make(key));
@@ -313,9 +317,9 @@ impl Server {
         session
     }
 
-    /// Forgets a session that has ended.
+    /// Removes a session that has ended.
     pub(crate) fn remove_session(&self, key: SessionKey) {
-        // Called while a session is dropped, where nothing may unwind.
+        // This is called while a session is dropped, when nothing may unwind.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         self.wake(Wake::SessionEnded(key));
     }
@@ -335,25 +339,25 @@ impl Server {
         sessions
     }
 
-    /// The number of the last change of a database that nodes share.
+    /// The number of the last change of a shared database.
     pub(crate) fn shared_change(&self) -> Option<u64> {
         lock(&self.sentinel).shared_change()
     }
 
-    /// Every view was judged again after this change of the shared database was known.
+    /// Records that every view was judged again after this change of the shared database.
     pub(crate) fn acted_on(&self, change: u64) {
         lock(&self.sentinel).acted_on(change);
     }
 
-    /// INVARIANT: a decision that a person made counts for every call that begins after it was written.
+    /// INVARIANT: a person's decision applies to every call that begins after it was written.
     ///
-    /// `is_current` says whether the caller looked since it last waited for its client.
+    /// `is_current` says whether the caller has checked since it last waited for its client.
     pub(crate) fn look_for_changes(
         &self,
         is_current: &AtomicBool,
         begun: Instant,
     ) -> Result<(), StoreError> {
-        // Messages that were read together began together, unless the server kept one waiting.
+        // Messages that were read together began together, unless the server delayed one of them.
         let mut sentinel = lock(&self.sentinel);
         if is_current.load(Ordering::Acquire) && sentinel.had_just_looked(begun) {
             return Ok(());
@@ -371,7 +375,7 @@ impl Server {
         Ok(())
     }
 
-    /// Judges every view again, against the pins as they are now.
+    /// Judges every view again with the current pins.
     pub(crate) fn look_again(&self) -> Result<(), StoreError> {
         let mut judge = self.judge();
         lock(&self.views).drop_unused(&mut judge);
@@ -385,7 +389,7 @@ impl Server {
                 }),
                 Again::Judged(judged) => {
                     self.publish(&judge, &view, *judged);
-                    // Entries that could be pinned again are, with the next list.
+                    // Entries that can be re-pinned are re-pinned with the next list.
                     view.change(|known| known.is_unjudged = true);
                 }
             }
@@ -393,7 +397,8 @@ impl Server {
         Ok(())
     }
 
-    /// Calls are decided on this from now on. The caller holds the judge, so an older judgement never replaces a newer one.
+    /// Makes this the situation that calls are decided on. The caller holds the judge, so an older
+    /// judgement never replaces a newer one.
     pub(crate) fn publish(&self, _judge: &Judge, view: &Arc<ServerView>, judged: Judged) {
         let Judged { mut situation, book, has_baseline, .. } = judged;
         let changed: Vec<ListKind> = view.change(|known| {
@@ -409,8 +414,9 @@ impl Server {
         self.wake_changed(view, changed);
     }
 
-    /// The situation by what was last recorded of the server, without asking it anything. Returns `None` if it was never
-    /// observed. Without a check of its admission, a situation that did not change is the same one.
+    /// The situation according to the server's recorded surface, without contacting it. Returns
+    /// `None` if it was never observed. Without an admission check, an unchanged situation is the
+    /// same object.
     pub fn recorded(&self) -> Result<Option<Arc<Situation>>, StoreError> {
         let judged = self.judge().judge_recorded(now())?;
         let admission = lock(&self.views).admission.clone();
@@ -420,12 +426,13 @@ impl Server {
         }))
     }
 
-    /// The status as it is recorded now.
+    /// The currently recorded status.
     pub fn status(&self) -> Result<ServerStatus, StoreError> {
         self.judge().status()
     }
 
-    /// An instance says that these lists changed, to whichever client it shows them. Returns whether that is news.
+    /// Handles an instance's notification that these lists changed, for all clients. Returns
+    /// whether that is news.
     pub(crate) fn outdate(&self, instance: Instance, lists: &[ListKind]) -> bool {
         let mut is_news = false;
         for view in self.views().iter().filter(|view| view.instance() == instance) {
@@ -434,14 +441,15 @@ impl Server {
         is_news
     }
 
-    /// Has the clients of a view told that these lists changed.
+    /// Notifies the clients of a view that these lists changed.
     fn wake_changed(&self, view: &Arc<ServerView>, changed: Vec<ListKind>) {
         if !changed.is_empty() {
             self.wake(Wake::Published { view: view.clone(), changed });
         }
     }
 
-    /// The outcome of a check counts for every call that is decided from now on. Returns whether it differs from the last.
+    /// Applies the outcome of a check to every call that is decided from now on. Returns whether it
+    /// differs from the last one.
     pub(crate) fn admit(&self, checked: &Arc<Checked>) -> bool {
         let admission = Admittance::Known(checked.admitted.clone());
         let views = {
@@ -462,7 +470,7 @@ impl Server {
                     known.situation = Arc::new(Situation { admission, ..(*before).clone() });
                     known.is_unjudged = true;
                 }
-                // Lists that were refused before the server was listed are asked for again.
+                // Lists that were refused before the server was listed are requested again.
                 let handshake = known.handshake.as_deref().filter(|_| !before.view.has_lists());
                 let is_shown = |list: &ListKind| {
                     before.view.list(*list).is_some()

@@ -1,10 +1,11 @@
-//! One client and one server with the gate between them.
+//! One client and one server, with the gate between them.
 //!
-//! Two threads bring messages, [`Session::client_said`] and [`Session::server_said`]; a third, the keeper, looks after the
-//! view. Each writes what it passes on itself, so a message crosses no queue.
+//! Two threads deliver messages, [`Session::client_said`] and [`Session::server_said`]; a third,
+//! the keeper, maintains the view. Each thread writes what it passes on itself, so no message goes
+//! through a queue.
 //!
-//! INVARIANT: the thread that brings the server's messages never writes to the server. So a server that stops reading until
-//! its output is read does not stop the session.
+//! INVARIANT: the thread that delivers the server's messages never writes to the server. So a
+//! server that stops reading until its output is read does not block the session.
 
 mod approving;
 mod asking;
@@ -58,7 +59,7 @@ use std::time::{Duration, Instant};
 use store::receipts::Ticket;
 use wire::remote::ParameterHeader;
 
-/// Has something brought to the server by a thread or task that may get stuck there.
+/// Has something sent to the server by a thread or task that may block there.
 pub type Errands = dyn Fn(SessionKey, Errand) + Send + Sync;
 
 pub struct Session {
@@ -68,17 +69,17 @@ pub struct Session {
     state: Mutex<SessionState>,
     to_client: Mutex<ClientSide>,
     to_server: Mutex<ServerSide>,
-    /// Whether the store was asked since the client was last waited for.
+    /// Whether the store was checked since the session last waited for the client.
     is_current: AtomicBool,
-    /// Whether more of the client's messages were read already.
+    /// Whether more of the client's messages have already been read.
     is_gathering: AtomicBool,
     /// Whether there may be outcomes that are not written yet.
     has_unsettled: AtomicBool,
-    /// Whether the client has ended, so that the server is asked nothing more.
+    /// Whether the client has ended, so that no further requests are sent to the server.
     is_closing: AtomicBool,
-    /// How many threads go on with a request that waited.
+    /// How many threads are resuming a request that waited.
     resuming: AtomicUsize,
-    /// The tools of which a call was held by the call.
+    /// The tools that had a call held by the call.
     held_tools: HeldTools,
     errands: Arc<Errands>,
 }
@@ -89,13 +90,14 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// What a session is made of.
+/// The parts of a session.
 pub struct Parts {
     pub server: Arc<Server>,
-    /// Sessions whose requests go to the same process or endpoint share what it lists.
+    /// Sessions whose requests go to the same process or endpoint share its lists.
     pub instance: Instance,
     pub principal: Principal,
-    /// Where several sessions share a server, a write to it must not block: the driver of the server writes to it too.
+    /// If several sessions share a server, writing to a client must not block, because the server's
+    /// driver does it too.
     pub to_client: Box<dyn ClientOutlet>,
     pub to_server: Box<dyn ServerOutlet>,
     pub errands: Arc<Errands>,
@@ -113,16 +115,16 @@ struct Passage<'a> {
     request: ParsedRequest<'a>,
     begun: Instant,
     asking: Asking,
-    /// When its time is over. A handshake has another limit, which counts from when it is sent.
+    /// When it times out. A handshake has a separate limit, counted from when it is sent.
     deadline: Option<Instant>,
-    /// It waited: this thread has claimed its entry in the table.
+    /// Whether it waited; if so, this thread has claimed its entry in the table.
     has_waited: bool,
 }
 
-/// What a request is decided on, as it was at one moment.
+/// A consistent snapshot of what a request is decided on.
 #[derive(Debug)]
 pub(crate) struct Met {
-    /// Not a counted reference: sessions on several threads share it, and each would count.
+    /// Not a counted reference, because threads that share it would contend for the counter.
     known: Guard<Arc<Known>>,
     principal: Arc<Principal>,
     view_age: Option<Duration>,
@@ -139,7 +141,8 @@ impl Met {
         &self.known.situation
     }
 
-    /// The same for longer: there is room for a few of the others in each thread.
+    /// Converts to a counted reference, for longer use: each thread has only a few slots for the
+    /// other kind.
     fn kept(self) -> Met {
         Met { known: Guard::from_inner(Guard::into_inner(self.known)), ..self }
     }
@@ -197,7 +200,7 @@ impl Session {
         &self.server
     }
 
-    /// Whether a request of the gate's own with this raw id waits for its answer.
+    /// Whether one of the gate's own requests with this raw id is pending.
     pub fn expects(&self, id: &[u8]) -> bool {
         self.state().requests.has_own(id)
     }
@@ -210,7 +213,7 @@ impl Session {
         self.lock(&self.state)
     }
 
-    /// What a request of this session is looked up by.
+    /// The key for looking up a request of this session.
     pub(crate) fn at<'a>(&self, id: &'a [u8]) -> RequestRef<'a> {
         RequestRef { session: self.key, id }
     }
@@ -219,7 +222,7 @@ impl Session {
         self.server.wake(Wake::Session(self.key, wake));
     }
 
-    /// Has something brought to the server by a thread that may get stuck there.
+    /// Has something sent to the server by a thread that may block there.
     pub(crate) fn errand(&self, errand: Errand) {
         (self.errands)(self.key, errand);
     }
@@ -237,7 +240,8 @@ impl Session {
         self.state.lock().is_ok_and(|state| Arc::ptr_eq(&state.view, view))
     }
 
-    /// A note for the person behind the client: as a log message where the client asked for those, else like a remark.
+    /// Sends a note to the person behind the client: as a log message if the client requested
+    /// those, otherwise as a remark.
     pub(crate) fn note(&self, sentence: &str) {
         let is_listening = {
             let state = self.state();
@@ -255,7 +259,7 @@ impl Session {
         }
     }
 
-    /// Records something that is no request.
+    /// Records an event that is not a request.
     pub(crate) fn record_event(&self, name: &str, data: &serde_json::Value) {
         self.server.recorder.event(self.server.id.as_str(), name, None, data);
     }
@@ -273,19 +277,19 @@ impl Session {
         self.server.path.decide(call, principal, situation, &self.held_tools, Instant::now())
     }
 
-    /// The same for a call that was counted when it came.
+    /// Like [`Self::decide`], for a call that was already counted when it arrived.
     fn decide_again(&self, call: &Call<'_>, met: &Met) -> Decided {
         let (principal, situation) = (&met.principal, met.situation());
         self.server.path.foresee(call, principal, situation, &self.held_tools, Instant::now())
     }
 
-    /// Decides on a request, records it, and passes it on or refuses it.
+    /// Decides on a request, records the decision, and forwards or refuses the request.
     fn pass(&self, passage: &Passage<'_>, met: &Met) {
         let decided = self.decide_approved(passage, met);
         self.carry_out(passage, met, &decided);
     }
 
-    /// Records what was decided on a request, and passes it on or refuses it.
+    /// Records the decision on a request, and forwards or refuses the request.
     fn carry_out(&self, passage: &Passage<'_>, met: &Met, decided: &Decided) {
         let Decided { ruling, policy, grant, parked, .. } = decided;
         let situation = met.situation();
@@ -360,7 +364,8 @@ impl Session {
         }
     }
 
-    /// Once a call was held by the call, every call of its tool is held for the session.
+    /// After a call was held by the call, every call of its tool is held for the rest of the
+    /// session.
     fn remember_hold(&self, call: &Call<'_>, ruling: &Ruling) {
         let Ruling::Hold(standing) = ruling else { return };
         if let Some(target) = call.target {
@@ -368,8 +373,8 @@ impl Session {
         }
     }
 
-    /// Writes the decision on a request that is refused, before the client hears of it. Returns whether it is written; if
-    /// not, the request is answered.
+    /// Writes the decision on a refused request before the client gets the refusal. Returns whether
+    /// it was written; if not, the request has been answered with a fault.
     fn settle_refusal(&self, passage: &Passage<'_>, ticket: Ticket) -> bool {
         let settled = self.server.recorder.settle(ticket);
         self.end_wait(passage);
@@ -381,7 +386,7 @@ impl Session {
         settled.is_ok()
     }
 
-    /// What the table keeps of a request that is dispatched.
+    /// What the table stores for a dispatched request.
     fn dispatched(
         &self,
         passage: &Passage<'_>,
@@ -410,7 +415,8 @@ impl Session {
         }
     }
 
-    /// Whether a person at the client may settle it: it is about one entry, and the person was not asked about this call yet.
+    /// Whether a person at the client may resolve it: it is about one entry, and they were not
+    /// asked about this call yet.
     fn may_ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
         self.server.settings.asks_in_client
             && is_settleable(standing)
@@ -419,8 +425,8 @@ impl Session {
             && self.state().client.can_be_asked
     }
 
-    /// Has the person asked about a call, which waits for what they say. Returns whether the call is taken care of; if not,
-    /// it is refused like one that no person can be asked about.
+    /// Has the person asked about a call, which waits for the answer. Returns whether that was
+    /// possible; if not, the call is refused like one that no person can be asked about.
     fn ask(&self, passage: &Passage<'_>, standing: &Standing) -> bool {
         let Some(target) = passage.request.call.target else { return false };
         let entry = EntryId::new(target.entry_type, target.key);
@@ -438,10 +444,11 @@ impl Session {
         true
     }
 
-    /// Puts a request that has not waited yet into the table, where it waits. Returns whether it could: if not, it is
-    /// refused.
+    /// Puts a request that has not waited yet into the table to wait. Returns whether that was
+    /// possible; if not, the request has been refused.
     fn wait_for(&self, passage: &Passage<'_>, awaited: Awaited) -> bool {
-        // A person may take longer than a server, and a server may take longer to start than to answer a call.
+        // A person may take longer than a server, and a server may take longer to start than to
+        // answer a call.
         let (asking, deadline) = match awaited {
             Awaited::Person(_) | Awaited::Approval => (Asking::Done, None),
             Awaited::List(_) | Awaited::Admission | Awaited::Corpus => {
@@ -462,7 +469,8 @@ impl Session {
         waits.is_ok()
     }
 
-    /// INVARIANT: a request is in the table before its first byte is written, so its answer is always expected.
+    /// INVARIANT: a request is in the table before its first byte is written, so its answer is
+    /// always expected.
     fn dispatch(
         &self,
         passage: &Passage<'_>,
@@ -490,7 +498,7 @@ impl Session {
             let is_enough = {
                 let mut side = self.server_side();
                 side.gathered.push(id.to_owned());
-                // One that is not written ends all that was gathered with it.
+                // If one decision cannot be written, none of the gathered requests is sent.
                 side.ticket = Some(with(side.ticket.take(), ticket));
                 side.outlet.gather(outgoing)
             };
@@ -498,12 +506,14 @@ impl Session {
                 self.send_gathered();
             }
         } else {
-            // Nothing comes behind it, or it has a grant to use up: it goes as it lies in the reader's buffer.
+            // It is the last message, or has a grant to use up: it is sent directly from the
+            // reader's buffer.
             self.send_with(Some((Last { id, outgoing, grant }, ticket)));
         }
     }
 
-    /// A request that has no decision can have no outcome: it was never there.
+    /// Removes a request without a recorded decision. It cannot have an outcome, as if it had never
+    /// existed.
     fn drop_unrecorded(&self, key: &[u8]) {
         let found = self.state().requests.take_dispatched(self.at(key));
         self.server.tally.add(Counter::Failed);
@@ -512,12 +522,12 @@ impl Session {
         }
     }
 
-    /// Answers with a fault that is about no message.
+    /// Answers with a fault that is not about a particular message.
     pub(crate) fn refuse(&self, id: &[u8], reason: ReasonCode) {
         self.refuse_sized(id, reason, 0);
     }
 
-    /// Answers with a fault. `bytes` is the length of the message that it is about, for the error log.
+    /// Answers with a fault. `bytes` is the length of the message, for the error log.
     pub(crate) fn refuse_sized(&self, id: &[u8], reason: ReasonCode, bytes: usize) {
         self.note_fault(reason, bytes as u64);
         self.refuse_with(id, reason, self.words_of(reason));
@@ -535,25 +545,26 @@ impl Session {
         self.server.errors.note(reason, bytes);
     }
 
-    /// Answers with a fault that was noted already, in these words.
+    /// Answers with a fault that was already recorded, with this message.
     fn refuse_with(&self, id: &[u8], reason: ReasonCode, words: &str) {
         let refusal = Refusal::fault(reason, words, self.server.id.as_str());
         self.answer_client(id, &refusal.to_message(id));
     }
 
-    /// The client is gone: its requests end, and the server forgets the session.
+    /// Handles the end of the client: its requests end, and the server drops the session.
     pub fn end(&self) {
         self.contain(0, || self.end_all(ReasonCode::UpstreamUnreachable));
         self.server.remove_session(self.key);
     }
 
-    /// The server is gone: every request that waits gets its answer, and so will every one that comes.
+    /// Handles the end of the server: every pending request is answered, and so will be all later
+    /// ones.
     pub fn server_ended(&self) {
         self.contain(0, || self.end_all(ReasonCode::UpstreamUnreachable));
         self.wake(SessionWake::ServerEnded);
     }
 
-    /// The session ends because of faults of its own.
+    /// Ends the session because of its own faults.
     pub(crate) fn end_by_fault(&self) {
         self.contain(0, || self.end_all(ReasonCode::Internal));
         self.close_broken();
@@ -561,7 +572,7 @@ impl Session {
 
     fn end_all(&self, reason: ReasonCode) {
         let EndedRequests { dispatched, kept } = self.state().requests.end_all();
-        // All of it is recorded before the client is told: it may not read.
+        // Everything is recorded before the client is notified, since it may not be reading.
         for (_, dispatched) in &dispatched {
             let theirs = dispatched.dispatched.elapsed();
             let (receipt_id, status) = (dispatched.receipt_id, OutcomeStatus::Error);
@@ -581,14 +592,14 @@ impl Session {
     }
 }
 
-/// The arguments that go into headers as well. That they can was checked on the path.
+/// The arguments that are also sent as headers. The path has already checked that this is possible.
 fn parameter_headers(call: &Call<'_>, situation: &Situation) -> Vec<ParameterHeader> {
     let asked = call.target.and_then(|target| situation.mirrorings.get(target));
     let asked = asked.and_then(|asked| asked.as_ref().ok());
     asked.and_then(|asked| asked.headers(call.arguments).ok()).unwrap_or_default()
 }
 
-/// Whether it is about one entry, which a person may approve.
+/// Whether it is about one entry that a person may approve.
 fn is_settleable(standing: &Standing) -> bool {
     matches!(
         standing.reason,
@@ -596,11 +607,11 @@ fn is_settleable(standing: &Standing) -> bool {
     )
 }
 
-/// What a person is told where the receipts have no room.
+/// The message if the disk with the receipts is full.
 const WORDS_OF_FULL_DISK: &str = "○ holdpoint — the disk is full: the call could not be recorded, so it was not made. \
     A person makes room on the disk that the receipts are on.";
 
-/// What a person is told of a fault.
+/// The message for a fault.
 fn words_of(reason: ReasonCode) -> &'static str {
     match reason {
         ReasonCode::UpstreamUnreachable => {

@@ -1,9 +1,12 @@
-//! The sign-in of the person at this machine: the one case in which the local gate holds a credential.
+//! The sign-in of the person at this machine: the only case in which the local gate holds a
+//! credential.
 //!
-//! Tokens are refreshed before they end, one process at a time, since a server that rotates refresh tokens ends a grant whose old
-//! one is used twice. A person is asked when there is no sign-in at the start of a session, and when the server wants more scopes;
-//! a sign-in that ends within a session is a refusal that says what to type, unless it can be kept in this process alone. Where tokens are kept and how a person is asked
-//! comes in through [`Vault`] and [`AskPerson`].
+//! Tokens are refreshed before they expire, by one process at a time, because a server that rotates
+//! refresh tokens ends a grant whose old token is used twice. A person is asked if there is no
+//! sign-in at the start of a session, and if the server wants more scopes. A sign-in that ends
+//! during a session results in a refusal that says what to type, unless it can only be stored in
+//! this process. [`Vault`] and [`AskPerson`] determine where tokens are stored and how a person is
+//! asked.
 
 use crate::recorder::now;
 use oauth::challenge::Wanted;
@@ -19,35 +22,37 @@ use wire::authorizer::{Authorizer, Credential, CredentialRefusal, Obtaining, Wit
 
 /// How often a person is asked for more scopes in one session.
 const MAX_STEP_UPS: usize = 3;
-/// How often a person is asked to sign in within one session where a sign-in can be kept nowhere else.
+/// How often a person is asked to sign in during one session if sign-ins cannot be stored
+/// elsewhere.
 const MAX_ASKS: usize = 3;
-/// How long to wait after a refresh that failed, and at most between two looks at the clock.
+/// The delay after a failed refresh, and the longest interval between checks of the clock.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Why a sign-in could not be read or kept.
+/// Why a sign-in could not be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[error("the keyring: {0}")]
 pub struct VaultError(pub String);
 
-/// Where the tokens of one server are kept. Its functions block.
+/// Stores the tokens of one server. Its functions block.
 pub trait Vault: Send + Sync + fmt::Debug {
     fn load(&self) -> Result<Option<Grant>, VaultError>;
     fn save(&self, grant: &Grant) -> Result<(), VaultError>;
     fn delete(&self) -> Result<(), VaultError>;
-    /// Waits until no other process of this home changes the sign-in, and keeps others out until it is dropped.
+    /// Waits until no other process of this home changes the sign-in, and excludes others until the
+    /// result is dropped.
     fn lock(&self) -> Result<Box<dyn Send>, VaultError>;
 }
 
-/// A sign-in that a person has to do.
+/// A sign-in that a person must complete.
 pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<Grant, SignInError>> + Send + 'a>>;
 
 /// Asks the person at this machine to sign in.
 pub trait AskPerson: Send + Sync + fmt::Debug {
-    /// With the scopes to ask for, where they are known.
+    /// `scopes` are the scopes to request, if they are known.
     fn sign_in<'a>(&'a self, challenge: Option<Challenge>, scopes: Vec<String>) -> Asking<'a>;
 }
 
-/// What happened to a sign-in. No token is part of it.
+/// An event of a sign-in. Contains no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignInEvent {
     Completed {
@@ -57,7 +62,7 @@ pub enum SignInEvent {
     Refused {
         code: &'static str,
     },
-    /// The authorization server does not refresh it any more.
+    /// The authorization server no longer refreshes it.
     Ended {
         code: &'static str,
     },
@@ -89,15 +94,16 @@ impl SignInEvent {
     }
 }
 
-/// Told what happens to a sign-in.
+/// Receives the events of a sign-in.
 pub type Witness = Box<dyn Fn(&SignInEvent) + Send + Sync>;
 
-/// What helps where a sign-in has ended.
+/// What to do after a sign-in has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// What a person types. The sign-in is kept where all processes find it.
+    /// What a person should type. The sign-in is stored where all processes find it.
     Command(String),
-    /// The person is asked again within the session: what another process obtains does not come here.
+    /// The person is asked again during the session, because another process could not pass on its
+    /// sign-in.
     AskAgain,
 }
 
@@ -115,7 +121,8 @@ pub struct PersonalSignIn {
 struct State {
     grant: Option<Grant>,
     credential: Option<Arc<Credential>>,
-    /// What was obtained because the server refused the one before. If it is refused as well, only a person can help.
+    /// The credential obtained after the server refused the previous one. If it is refused as well,
+    /// only a person can help.
     second_try: Option<Arc<Credential>>,
     asks: usize,
     step_ups: usize,
@@ -128,7 +135,7 @@ impl fmt::Debug for PersonalSignIn {
 }
 
 impl State {
-    /// The credential, where it need not be replaced.
+    /// The credential, if it need not be replaced.
     fn fresh(&self) -> Option<Arc<Credential>> {
         let is_fresh = self.grant.as_ref()?.freshness(now()) == Freshness::Fresh;
         self.credential.clone().filter(|_| is_fresh)
@@ -150,7 +157,7 @@ impl State {
     }
 }
 
-/// Why there is nothing to show.
+/// Why there is no credential to present.
 enum Missing {
     /// There is no sign-in, or it has ended.
     SignIn(String),
@@ -185,7 +192,8 @@ impl PersonalSignIn {
         Withheld { words }
     }
 
-    /// The sign-in that is kept, refreshed where it ends soon. `refused` is a grant that the server does not accept.
+    /// The stored sign-in, refreshed if it expires soon. `refused` is a grant that the server does
+    /// not accept.
     async fn kept(
         &self,
         state: &mut State,
@@ -196,7 +204,7 @@ impl PersonalSignIn {
         let Some(grant) = loaded.or_else(|| state.grant.clone()) else {
             return Err(Missing::SignIn("there is no sign-in yet".to_owned()));
         };
-        // Another process may have refreshed it, or a person signed in again.
+        // Another process may have refreshed it, or a person may have signed in again.
         let is_other =
             |known: Option<&Grant>| known.is_none_or(|known| known.is_replaced_by(&grant));
         let is_good = grant.freshness(now()) == Freshness::Fresh;
@@ -209,7 +217,7 @@ impl PersonalSignIn {
                 state.adopt(refreshed).ok_or_else(unsent)
             }
             Err(error) if error.needs_sign_in() => {
-                // Without a refresh token the access token is good until the server says otherwise.
+                // Without a refresh token, the access token is used until the server refuses it.
                 let is_refused = refused.is_some_and(|refused| !refused.is_replaced_by(&grant));
                 if !is_refused && grant.freshness(now()) != Freshness::Ended && !grant.can_refresh()
                 {
@@ -229,7 +237,7 @@ impl PersonalSignIn {
         }
     }
 
-    /// A sign-in that was kept by another process since.
+    /// A sign-in that another process has stored since.
     async fn kept_elsewhere(
         &self,
         state: &mut State,
@@ -242,7 +250,7 @@ impl PersonalSignIn {
         }
     }
 
-    /// Has the person sign in, and keeps what comes of it.
+    /// Has the person sign in, and stores the result.
     async fn ask(
         &self,
         state: &mut State,
@@ -283,7 +291,7 @@ impl PersonalSignIn {
         self.blocking(move || vault.load()).await
     }
 
-    /// A sign-in that cannot be kept counts for this process.
+    /// Stores a sign-in. If that fails, it is used in this process only.
     async fn saved(&self, grant: &Grant) {
         let (vault, grant) = (self.vault.clone(), grant.clone());
         let _ = self.blocking(move || vault.save(&grant)).await;
@@ -311,17 +319,17 @@ impl PersonalSignIn {
         }
         match self.kept(&mut state, None).await {
             Ok(credential) => {
-                // From now on the sign-in ends within the session.
+                // From now on a sign-in that ends is one that ends during the session.
                 state.asks = state.asks.max(1);
                 Ok(Some(credential))
             }
-            // The server says whether it asks for one, and for which.
+            // The server's challenge shows whether a sign-in is needed, and with which scopes.
             Err(Missing::SignIn(_)) => Ok(None),
             Err(missing) => Err(missing),
         }
     }
 
-    /// Asks the person at the start of a session, and later only where no other process could.
+    /// Asks the person at the start of a session, and later only if no other process could.
     async fn ask_if_allowed(
         &self,
         state: &mut State,
@@ -385,7 +393,7 @@ impl PersonalSignIn {
     ) -> Result<Option<Arc<Credential>>, Missing> {
         let granted = state.grant.as_ref().map(|grant| grant.scopes.clone()).unwrap_or_default();
         let scopes = oauth::authorization::stepped_up(&granted, &challenge.scopes);
-        // Asking for the same again would not help; the server's refusal stands.
+        // Requesting the same scopes again would not help, so the server's refusal stands.
         let Some(scopes) = scopes.filter(|_| state.step_ups < MAX_STEP_UPS) else {
             return Ok(None);
         };
@@ -393,7 +401,7 @@ impl PersonalSignIn {
         self.ask(&mut state, Some(challenge), scopes, None).await.map(Some)
     }
 
-    /// How long to wait before the next look at the grant.
+    /// How long to wait before the grant is checked again.
     async fn pause(&self) -> Duration {
         let state = self.state.lock().await;
         let at = state
@@ -402,7 +410,7 @@ impl PersonalSignIn {
             .filter(|grant| grant.can_refresh())
             .and_then(|grant| grant.renew_at);
         let left = at.map(|at| u64::try_from(at.saturating_sub(now().0)).unwrap_or_default());
-        // The clock of the machine may stop for a while, so that no wait is long.
+        // The machine may be suspended, so the wait is never long.
         left.map_or(RETRY, Duration::from_millis).min(RETRY)
     }
 }

@@ -1,4 +1,4 @@
-//! What a call is decided on: one value that is replaced as a whole, never changed.
+//! What a call is decided on: one value that is replaced as a whole and never modified.
 
 use crate::admission::Admittance;
 use crate::call::Call;
@@ -20,29 +20,29 @@ use store::{
 
 pub use settings::DriftScope;
 
-/// What the operator says of a server, as receipts tell it.
+/// The operator's description of a server, as shown in receipts.
 #[derive(Debug, Clone)]
 pub struct ServerProfile {
     pub trust: TrustLevel,
     /// How the server is confined; `None` if Holdpoint does not confine it.
     pub sandbox: Option<Sandbox>,
-    /// Where the credential that goes upstream comes from.
+    /// Where the credential for the upstream comes from.
     pub token: TokenUse,
-    /// How much harm its tools can do, as far as the operator says.
+    /// The risk of its tools, as far as the operator has classified them.
     pub risk: Arc<RiskProfile>,
 }
 
-/// How much harm the tools of a server can do, as far as the operator says.
+/// The risk of a server's tools, as far as the operator has classified them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RiskProfile {
-    /// What is not a tool, and tools without a risk of their own.
+    /// For everything that is not a tool, and for tools without their own risk.
     pub server: Option<Risk>,
     /// By the server's own names.
     pub tools: BTreeMap<String, Risk>,
 }
 
 impl RiskProfile {
-    /// The risk of a tool, or of whatever else is used of the server; `None` if no setting names it.
+    /// The risk of a tool, or of anything else on the server; `None` if no setting covers it.
     pub fn of(&self, tool: Option<&str>) -> Option<Risk> {
         tool.and_then(|tool| self.tools.get(tool).copied()).or(self.server)
     }
@@ -59,12 +59,12 @@ impl Default for ServerProfile {
     }
 }
 
-/// What incident mode switched off, as far as it concerns one server.
+/// The switches of incident mode, as far as they concern one server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Switches {
-    /// What the incident that is on stops of the server, if it concerns it.
+    /// What the current incident stops on the server, if it concerns it.
     pub stop: Option<Arc<Stop>>,
-    /// All ways out are closed.
+    /// Whether all egress is closed.
     pub is_egress_blocked: bool,
     pub revocations: Arc<Revocations>,
     /// The sessions and principals that tripped an anomaly rule.
@@ -72,7 +72,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// What a store's state says about one server.
+    /// The part of a store's state that concerns one server.
     pub fn about(server: &ServerId, state: &IncidentState) -> Switches {
         let stop = state.incident.as_ref().and_then(|(incident, _)| Stop::of(incident, server));
         Switches {
@@ -83,24 +83,24 @@ impl Switches {
         }
     }
 
-    /// Whether an incident stops anything of the server for every caller.
+    /// Whether an incident stops anything on the server for every caller.
     pub fn is_incident(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.from.is_some() || !stop.tools.is_empty())
     }
 }
 
-/// What an incident stops of one server.
+/// What an incident stops on one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// Everything from this risk on, if the server is stopped as such.
+    /// The lowest stopped risk, if the server as such is stopped.
     from: Option<Risk>,
-    /// Tools that are stopped whatever their risk is.
+    /// Tools that are stopped regardless of their risk.
     tools: BTreeSet<String>,
-    /// Principals all of whose calls are stopped.
+    /// Principals whose calls are all stopped.
     principals: BTreeSet<String>,
 }
 
-/// Which part of an incident stops a call.
+/// The part of an incident that stops a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppedBy {
     Risk,
@@ -109,7 +109,7 @@ pub enum StoppedBy {
 }
 
 impl Stop {
-    /// `None` if the incident does not concern the server.
+    /// Returns `None` if the incident does not concern the server.
     fn of(incident: &Incident, server: &ServerId) -> Option<Stop> {
         let level = match incident.level {
             IncidentLevel::Low => Risk::Low,
@@ -134,7 +134,7 @@ impl Stop {
         (!is_empty).then_some(stop)
     }
 
-    /// Whether it stops a use of this tool, or of something that is no tool, by this principal.
+    /// Whether it stops this principal's use of this tool, or of something that is not a tool.
     ///
     /// INVARIANT: a tool without a risk class is stopped at every level.
     pub fn stops(
@@ -152,13 +152,13 @@ impl Stop {
         self.names(principal).then_some(StoppedBy::Principal)
     }
 
-    /// Whether the incident is about this principal.
+    /// Whether the incident names this principal.
     pub fn names(&self, principal: &Principal) -> bool {
         self.principals.iter().any(|name| principal.is_named(name))
     }
 }
 
-/// Who was revoked and when, ready to be looked up by a call.
+/// Who was revoked and when, prepared for lookups by calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Revocations {
     server: Option<Timestamp>,
@@ -166,7 +166,7 @@ pub struct Revocations {
 }
 
 impl Revocations {
-    /// Those that concern one server, of all that the store has.
+    /// The revocations in the store that concern one server.
     pub fn about(server: &ServerId, all: &[Revocation]) -> Revocations {
         let mut about = Revocations::default();
         for Revocation { kind, value, signed } in all {
@@ -185,29 +185,29 @@ impl Revocations {
     }
 }
 
-/// What of a request's session was revoked after it began.
+/// What was revoked after a request's session began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
     Principal,
     Server,
 }
 
-/// Everything that the checks look at.
+/// Everything that the checks examine.
 #[derive(Debug, Clone)]
 pub struct Situation {
     pub server: ServerId,
     pub profile: ServerProfile,
     pub settings: Settings,
     pub switches: Switches,
-    /// Who vouches for the server, where that is asked.
+    /// Who vouches for the server, if that is checked.
     pub admission: Admittance,
     pub view: Arc<View>,
-    /// The arguments that go into headers.
+    /// The arguments that must be sent as headers.
     pub mirrorings: Arc<Mirrorings>,
 }
 
 impl Situation {
-    /// Whether nothing of the server passes: a person stopped it, or it is not admitted.
+    /// Whether nothing of the server may pass: a person stopped it, or it is not admitted.
     pub fn is_closed(&self) -> bool {
         self.view.stopped().is_some() || self.admission.is_closed()
     }
@@ -223,7 +223,7 @@ impl Situation {
         stop.stops(call.tool(), &self.profile.risk, principal)
     }
 
-    /// Whether incident mode is on as far as a request of this principal is concerned, for its receipt.
+    /// Whether incident mode applies to a request of this principal, for its receipt.
     pub fn is_incident_mode(&self, principal: &Principal) -> bool {
         let Switches { stop, is_egress_blocked, .. } = &self.switches;
         self.switches.is_incident()
@@ -232,12 +232,12 @@ impl Situation {
             || self.revoked(principal).is_some()
     }
 
-    /// Whether the server was revoked since this moment.
+    /// Whether the server was revoked since this time.
     pub fn is_server_revoked(&self, since: Timestamp) -> bool {
         self.switches.revocations.server.is_some_and(|at| at >= since)
     }
 
-    /// Whether the principal, or the server in its session, was revoked since the session began.
+    /// Whether the principal, or the server, was revoked since the principal's session began.
     pub fn revoked(&self, principal: &Principal) -> Option<Revoked> {
         let Revocations { server, principals } = &*self.switches.revocations;
         let concerns = |at: Option<&Timestamp>| at.is_some_and(|at| *at >= principal.since);

@@ -1,4 +1,4 @@
-//! What is counted of a session until the next time it is stored: numbers, and of names only fingerprints.
+//! Counts for a session until they are next stored: numbers, with fingerprints instead of names.
 
 use crate::call::Call;
 use crate::decide::Ruling;
@@ -11,9 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::envelope::member_names;
 
-/// Parameters of larger arguments are not counted: reading them again would cost more than the number is worth.
+/// Parameters of larger arguments are not counted, because parsing them again would cost more than
+/// the number is worth.
 const MAX_COUNTED_ARGUMENT_BYTES: usize = 64 * 1024;
-/// The most tools, and parameters of one tool, that are counted between two flushes.
+/// The most tools, and parameters per tool, that are counted between two flushes.
 const MAX_COUNTED_NAMES: usize = 1_000;
 
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ pub struct Tally {
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// There are few kinds, and most calls add to the same two.
+    /// There are few kinds, and most calls increment the same two.
     plain: Vec<(Counter, u64)>,
     tools: HashMap<Box<str>, ToolCounts>,
 }
@@ -74,7 +75,7 @@ impl Tally {
         }
     }
 
-    /// Everything since the last time.
+    /// All counts since the last time.
     pub fn take(&self) -> Vec<(Counter, u64)> {
         let Counts { plain, tools } = std::mem::take(&mut *self.lock());
         let mut all = plain;
@@ -94,12 +95,13 @@ impl Tally {
 /// Which postures would have held a call, in the order of [`Posture::ALL`].
 fn would_hold(call: &Call<'_>, ruling: &Ruling, standing: &Standing) -> [bool; 4] {
     let is_held = matches!(ruling, Ruling::Hold(_));
-    // What is deferred is held where a call needs it, under every posture but monitor.
+    // A call that needs something deferred is held under every posture except monitor.
     if is_held && standing.is_deferred() {
         return [false, true, true, true];
     }
     let mut would_hold = standing.would_hold;
-    // Shield decides by the call: what it would have done with this one counts, whatever the posture is.
+    // If shield decides by the call, what it would have done with this call counts, whatever the
+    // posture is.
     let by_the_call = match standing.is_by_the_call() {
         true => Some(is_held),
         false => standing.call_ruling(call.arguments).map(|ruling| ruling.is_held()),
@@ -120,12 +122,13 @@ impl Counts {
         }
     }
 
-    /// A call whose parameters are not counted is not counted for its tool either: "used in 0 of N" must be true.
+    /// A call whose parameters are not counted is not counted for its tool either, so that "used in
+    /// 0 of N" is true.
     fn tool(&mut self, tool: &str, arguments: Option<&[u8]>) {
         if arguments.is_some_and(|arguments| arguments.len() > MAX_COUNTED_ARGUMENT_BYTES) {
             return;
         }
-        // A tool that is known costs one look-up.
+        // A known tool costs one lookup.
         if let Some(counts) = self.tools.get_mut(tool) {
             counts.add(arguments);
         } else if self.tools.len() < MAX_COUNTED_NAMES {

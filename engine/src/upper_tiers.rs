@@ -1,7 +1,7 @@
-//! The tiers above the comparison as every surface has them: `run`, the gateway and applications' sessions are given one of
-//! these, and the judge asks it in one place.
+//! The tiers above the comparison, the same for every surface: `run`, the gateway and applications'
+//! sessions each get one of these, and the judge consults it in one place.
 //!
-//! By default none of them is there: nothing is asked of anyone.
+//! By default there are none, and nothing is requested from anyone.
 
 mod access;
 
@@ -24,7 +24,7 @@ use gate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The corpus and the model, where the operator named them. Copies share them.
+/// The corpus and the model, if the operator configured them. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct UpperTiers {
     network: Option<Arc<NetworkClient>>,
@@ -36,13 +36,14 @@ impl UpperTiers {
         UpperTiers { network, consult }
     }
 
-    /// Whether there is nothing to ask.
+    /// Whether no tier is configured.
     pub fn are_held(&self) -> bool {
         self.network.is_none() && self.consult.is_none()
     }
 
-    /// Takes a judgement as far up as there are tiers, and puts what the drift network knows beside it. Returns what is yet
-    /// to be looked at here: nothing that the corpus may still be about to settle.
+    /// Takes a judgement as far up the ladder as there are tiers, and adds what the drift network
+    /// knows. Returns what still has to be tested here, excluding what the corpus may be about to
+    /// settle.
     pub(crate) fn climb(
         &self,
         server: &ServerId,
@@ -95,7 +96,7 @@ impl UpperTiers {
         self.consult.as_ref()?.answer(entry)
     }
 
-    /// A surface was judged as a server showed it just now.
+    /// Called after a surface was judged as a server just showed it.
     pub(crate) fn met(&self, judgement: &SurfaceJudgement, at: Timestamp) {
         if let Some(network) = &self.network {
             let changes = judgement.entries.iter().filter_map(|entry| MetChange::of(entry, at));

@@ -1,4 +1,4 @@
-//! What a command starts: a file, or a package that a launcher finds.
+//! Determines what a command starts: a file, or a package that a launcher finds.
 
 use super::NotObserved;
 use super::surroundings::{self, SetBy, Surroundings};
@@ -12,14 +12,14 @@ use wire::StdioLaunch;
 pub(super) enum Way {
     /// This file is run.
     File(PathBuf),
-    /// A launcher was told to run a package.
+    /// A launcher is told to run a package.
     Launched { name: String, version: Option<String> },
 }
 
-/// The registry whose packages have records that are read.
+/// The registry whose packages have supported records.
 const REGISTRY: &str = "npm";
 
-/// Programs that run the file that is named behind them.
+/// Programs that run the file named by their first argument.
 const INTERPRETERS: [&str; 3] = ["bun", "node", "nodejs"];
 
 /// Options before the file that load no code and do not change where code is loaded from.
@@ -33,7 +33,7 @@ const HARMLESS: [&str; 8] = [
     "--trace-warnings",
     "--use-system-ca",
 ];
-/// The same with a value behind `=`.
+/// The same, with a value after `=`.
 const HARMLESS_WITH_VALUE: [&str; 4] = [
     "--disable-warning=",
     "--max-old-space-size=",
@@ -41,13 +41,14 @@ const HARMLESS_WITH_VALUE: [&str; 4] = [
     "--stack-trace-limit=",
 ];
 
-/// Options of launchers that change nothing but what is said and fetched.
+/// Options of launchers that only affect output and fetching.
 const HARMLESS_FOR_LAUNCHER: [&str; 8] =
     ["--no-install", "--offline", "--prefer-offline", "--quiet", "--silent", "--yes", "-q", "-y"];
 /// Options of launchers that name the package.
 const PACKAGE_OPTIONS: [&str; 2] = ["--package", "-p"];
 
-/// What a command runs. `file` is where its program was found, `ours` this process's environment.
+/// What a command runs. `file` is where its program was found, and `ours` this process's
+/// environment.
 pub(super) fn way_of(
     file: &Path,
     launch: &StdioLaunch,
@@ -58,7 +59,8 @@ pub(super) fn way_of(
     let words: Vec<String> =
         launch.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let vetted = vet_launcher(&program, &words);
-    // Behind an option that takes code, no word is taken for the package: the option is the reason, not that.
+    // After an option that takes code, no word can be the package, so report the option as the
+    // reason.
     if let Err(refused @ NotObserved::Option { .. }) = vetted {
         return Err(refused);
     }
@@ -77,7 +79,7 @@ pub(super) fn way_of(
         }
         return Ok((Way::File(surroundings.directory.join(script)), surroundings));
     }
-    // A package's own program, by its path or by the name of a link to it.
+    // A package's own program, named by its path or by a link to it.
     if super::place_of(file).is_err() {
         return Err(NotObserved::NoPackage { program });
     }
@@ -87,7 +89,7 @@ pub(super) fn way_of(
     Ok((Way::File(file.to_owned()), surroundings))
 }
 
-/// Refuses a launcher that was told more than which package it is to run.
+/// Refuses a launcher that is told anything besides which package to run.
 fn vet_launcher(program: &str, words: &[String]) -> Result<(), NotObserved> {
     let unknown = || NotObserved::NoPackage { program: program.to_owned() };
     let refused = |option: &str| {
@@ -97,7 +99,7 @@ fn vet_launcher(program: &str, words: &[String]) -> Result<(), NotObserved> {
     if program.contains('/') && !program.starts_with('/') {
         return Err(NotObserved::Interpreter { program: program.to_owned() });
     }
-    // It looks for its options behind the package's name too, up to `--`.
+    // It reads options after the package's name too, up to `--`.
     let (mut reads_on, mut words) = (false, words.iter().map(String::as_str));
     match (base_name(program), words.clone().next()) {
         ("env", _) => {
@@ -147,8 +149,8 @@ fn vet_launcher(program: &str, words: &[String]) -> Result<(), NotObserved> {
     Ok(())
 }
 
-/// Refuses what only has the name of an interpreter: a script, a link to something else, a file of the folder. Which
-/// interpreter it is, is not told by a package.
+/// Refuses a program that only has the name of an interpreter: a script, a link to something else,
+/// a file in the working folder. A package cannot tell which interpreter this is.
 fn vet_interpreter(program: &str, file: &Path) -> Result<(), NotObserved> {
     let is_of_folder = program.contains('/') && !program.starts_with('/');
     let is_named = file.canonicalize().is_ok_and(|real| is_interpreter(&real));
@@ -159,19 +161,19 @@ fn vet_interpreter(program: &str, file: &Path) -> Result<(), NotObserved> {
     Ok(())
 }
 
-/// Whether a file is called as an interpreter is.
+/// Whether a file has the name of an interpreter.
 pub(super) fn is_interpreter(file: &Path) -> bool {
     file.file_name().is_some_and(|name| INTERPRETERS.iter().any(|known| name == *known))
 }
 
-/// The beginning of a file, up to the end of its first line.
+/// The start of a file, up to the end of its first line.
 fn first_line(file: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let beginning = std::fs::File::open(file).ok()?;
     std::io::Read::read_to_end(&mut std::io::Read::take(beginning, 256), &mut bytes).ok()?;
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     bytes.truncate(end);
-    // Of what is no script the beginning says nothing.
+    // If the file is not a script, its start is irrelevant.
     if !bytes.starts_with(b"#!") {
         bytes.clear();
     }
@@ -183,13 +185,13 @@ pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether an option of an interpreter loads no code.
+/// Whether an interpreter's option loads no code.
 pub(super) fn is_harmless(word: &str) -> bool {
     HARMLESS.contains(&word) || HARMLESS_WITH_VALUE.iter().any(|option| word.starts_with(option))
 }
 
-/// The file that an interpreter runs; nothing where the program is none. A word that is not text is not a path that could
-/// be looked through, so what was replaced in it is not found.
+/// The file that an interpreter runs; `None` if the program is not an interpreter. A word that is
+/// not valid text is not a usable path, and after replacing its invalid parts no such file exists.
 pub(super) fn script_of<'w>(
     program: &str,
     words: &'w [String],
@@ -207,7 +209,7 @@ pub(super) fn script_of<'w>(
             let (program, option) = (program.to_owned(), word.clone());
             return Err(NotObserved::Option { program, option });
         }
-        // bun takes a bare word for one of its commands or for a script of the project.
+        // bun interprets a bare word as one of its commands or as a script of the project.
         let is_bare = name == "bun" && !word.contains('/');
         return if is_bare { Err(no_script()) } else { Ok(Some(word)) };
     }

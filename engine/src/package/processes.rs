@@ -1,44 +1,47 @@
-//! What the processes of a server say that they run, and which of them hold its pipes. Only Linux shows it as files.
+//! What a server's processes report that they run, and which of them hold its pipes. Only Linux
+//! exposes this as files.
 
 use super::NotObserved;
 use crate::process::Pipes;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The most processes that a server may have to be looked through.
+/// The most processes of a server that are examined.
 pub(super) const MAX_MEMBERS: usize = 256;
-/// The most open files of one process that are looked through.
+/// The most open files of one process that are examined.
 #[cfg(target_os = "linux")]
 const MAX_OPEN_FILES: usize = 16 * 1024;
-/// How much of a process's command line is read: its file is among the first words.
+/// How much of a process's command line is read. Its file is among the first words.
 #[cfg(target_os = "linux")]
 const MAX_COMMAND_LINE_BYTES: usize = 64 * 1024;
-/// How much of a process's environment is read. One that is larger is not looked through, and so refused.
+/// How much of a process's environment is read. A larger one is refused, because it cannot be
+/// examined completely.
 #[cfg(target_os = "linux")]
 const MAX_ENVIRONMENT_BYTES: usize = 4 * 1024 * 1024;
-/// Programs that a launcher runs a package's program with.
+/// Programs with which a launcher runs a package's program.
 const SHELLS: [&str; 5] = ["ash", "bash", "busybox", "dash", "sh"];
 
-/// One of the processes of a server.
+/// One process of a server.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "processes are seen on Linux only"))]
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) id: u32,
     parent: u32,
     folder: PathBuf,
-    /// It reads and writes where the server does.
+    /// Whether it uses the server's pipes for input and output.
     pub(super) has_pipes: bool,
-    /// It has at least one of the server's pipes, and could speak in its place.
+    /// Whether it has at least one of the server's pipes, so that it could act in the server's
+    /// place.
     can_speak: bool,
-    /// As it says itself.
+    /// As reported by the process itself.
     command: Vec<String>,
     program: Option<PathBuf>,
 }
 
 impl Member {
-    /// The file that it runs, as far as it says: an interpreter's script, else the program itself. A script that is not
-    /// named from the root is that of the folder that the server was started in, or none: the process may have gone
-    /// elsewhere since.
+    /// The file that it runs, as far as it reports that: an interpreter's script, otherwise the
+    /// program itself. A relative path to a script is resolved against the folder that the server
+    /// was started in; the process may have changed its folder since.
     pub(super) fn file(&self, directory: &Path) -> Option<PathBuf> {
         let program = self.program.as_ref()?;
         let (first, words) = self.command.split_first()?;
@@ -58,7 +61,7 @@ impl Member {
         }
     }
 
-    /// Refuses a process that was started with what makes it load something else.
+    /// Refuses a process that was started with options that make it load something else.
     pub(super) fn refuse_loading(&self) -> Result<(), NotObserved> {
         use super::surroundings::{SetBy, Surroundings, refuse_loading};
         let variables = environment_of(&self.folder).map_err(NotObserved::Processes)?;
@@ -72,21 +75,23 @@ impl Member {
         Ok(())
     }
 
-    /// Whether it is a shell that was told a command, as launchers run a package's program.
+    /// Whether it is a shell that was given a command, which is how launchers run a package's
+    /// program.
     fn is_launchers_shell(&self) -> bool {
         let is_shell = self.program.as_ref().and_then(|program| program.file_name());
         let is_shell = is_shell.is_some_and(|name| SHELLS.iter().any(|shell| name == *shell));
         let mut words = self.command.iter().map(String::as_str);
-        // `busybox` is told which of its programs it is in the first word, like the others.
+        // The first word tells `busybox` which of its programs to run.
         is_shell && words.nth(1) == Some("-c")
     }
 }
 
-/// A process that could speak in the server's place: one with its pipes that neither runs the package, nor was started by
-/// what does, nor is the launcher or its shell above it.
+/// A process that could act in the server's place: it has the server's pipes, but it neither runs
+/// the package nor descends from a process that does, and is neither the launcher nor the
+/// launcher's shell.
 pub(super) fn other_speaker(members: &[Member], leader: u32, running: &[u32]) -> Option<u32> {
     let parent_of = |id: u32| members.iter().find(|member| member.id == id).map(|m| m.parent);
-    // A process cannot be above itself, but numbers may come to mean others while they are read.
+    // A process cannot be its own ancestor, but process ids may be reused while they are read.
     let line_of = |id: u32| std::iter::successors(Some(id), |id| parent_of(*id)).take(MAX_MEMBERS);
     let is_of_package = |id: u32| line_of(id).any(|above| running.contains(&above));
     let is_above_package = |id: u32| running.iter().any(|below| line_of(*below).any(|up| up == id));
@@ -105,7 +110,7 @@ pub(super) fn members_of(leader: u32, pipes: Pipes, max_members: usize) -> io::R
     for entry in std::fs::read_dir("/proc")? {
         let folder = entry?.path();
         let id = folder.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
-        // A process may end while it is looked at, and one that has ended says nothing.
+        // A process may end while it is examined, and one that has ended reveals nothing.
         let Some((id, standing)) = id.and_then(|id| Some((id, standing_of(&folder)?))) else {
             continue;
         };
@@ -168,7 +173,7 @@ fn read_some(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The variables that a process was started with.
+/// The environment that a process was started with.
 #[cfg(target_os = "linux")]
 fn environment_of(folder: &Path) -> io::Result<Vec<(std::ffi::OsString, std::ffi::OsString)>> {
     use std::os::unix::ffi::OsStringExt;
@@ -189,7 +194,7 @@ fn environment_of(_: &Path) -> io::Result<Vec<(std::ffi::OsString, std::ffi::OsS
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Where a process stands among the others.
+/// The state of a process, and its parent and group.
 #[cfg(target_os = "linux")]
 #[derive(Debug, PartialEq, Eq)]
 struct Standing {
@@ -203,7 +208,8 @@ fn standing_of(folder: &Path) -> Option<Standing> {
     standing_in(&std::fs::read(folder.join("stat")).ok()?)
 }
 
-/// What a line of `/proc/N/stat` says. The program's name in it may have any character, also `)` and spaces.
+/// Parses a line of `/proc/N/stat`. The program's name in it may contain any character, including
+/// `)` and spaces.
 #[cfg(target_os = "linux")]
 fn standing_in(stat: &[u8]) -> Option<Standing> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -236,7 +242,7 @@ mod tests {
     fn the_processes_of_a_group_are_counted_and_no_others() {
         use std::os::unix::process::CommandExt;
         use std::process::{Command, Stdio};
-        // More than is read of it: the file is among the first words.
+        // Longer than what is read: the file is among the first words.
         let long = "x".repeat(MAX_COMMAND_LINE_BYTES);
         let mut child = Command::new("sh")
             .arg0("node")
@@ -252,7 +258,7 @@ mod tests {
         assert_eq!(members.len(), 1);
         assert_eq!(members[0].command[1], "/dev/stdin");
         assert!(members[0].has_pipes && members[0].can_speak);
-        // It says that it is `node`, and is another program.
+        // It reports that it is `node`, but is another program.
         assert_eq!(members[0].file(Path::new("/")), None);
         let others = Pipes { input: pipes.output, output: pipes.input };
         let members = members_of(child.id(), others, 1).unwrap();
@@ -308,7 +314,8 @@ mod tests {
         assert_eq!(launched(vec![member(5, 1, false, "/bin/other")]), None);
         assert_eq!(launched(vec![member(5, 1, true, "/bin/other")]), Some(5));
         assert_eq!(launched(vec![member(5, 1, true, "/bin/sh -c other")]), Some(5));
-        // Between the launcher and the package there may be a shell, and only one that was told a command.
+        // A shell may be between the launcher and the package, but only one that was given a
+        // command.
         for command in ["/bin/sh /x.sh", "/usr/bin/python3 -c x", "/x -c mail"] {
             let members = [
                 member(1, 0, true, "/usr/bin/npm exec"),

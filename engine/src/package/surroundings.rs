@@ -1,5 +1,5 @@
-//! What in addition to the command makes an interpreter or a launcher load something else: variables of the environment, and
-//! settings that lie in a folder.
+//! What besides the command can make an interpreter or a launcher load something else: environment
+//! variables, and settings in a folder.
 
 use super::NotObserved;
 use super::command::is_harmless;
@@ -7,7 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use wire::StdioLaunch;
 
-/// How much of a file with settings is read. One that has more is not looked through, and so refused.
+/// How much of a settings file is read. A larger one is refused, because it cannot be examined
+/// completely.
 pub(super) const MAX_SETTINGS_BYTES: usize = 1024 * 1024;
 
 /// Variables that name code to load, or where code is loaded from.
@@ -28,7 +29,8 @@ const LOADING: [&str; 15] = [
     "NPM_CONFIG_ONLOAD_SCRIPT",
     "NPM_CONFIG_SCRIPT_SHELL",
 ];
-/// Those that a person's own environment may well have, and that a server's entry has no reason to set.
+/// Variables that are plausible in a person's environment, but that a server's entry has no reason
+/// to set.
 const LOADING_IN_ENTRY: [&str; 6] = [
     "LD_LIBRARY_PATH",
     "NPM_CONFIG_GLOBALCONFIG",
@@ -41,7 +43,7 @@ const LOADING_IN_ENTRY: [&str; 6] = [
 const SETTINGS: [&str; 4] = ["nodeoptions", "onloadscript", "pnpmfile", "scriptshell"];
 /// Where npm and pnpm look for settings.
 const SETTINGS_FILES: [&str; 2] = [".npmrc", "pnpm-workspace.yaml"];
-/// Files of a folder that pnpm runs.
+/// Files that pnpm runs if they exist in a folder.
 const HOOK_FILES: [&str; 2] = [".pnpmfile.cjs", ".pnpmfile.mjs"];
 
 /// Who set a variable.
@@ -73,7 +75,7 @@ fn is_loading(name: &str, value: &str, by: SetBy) -> bool {
     if name == "NODE_OPTIONS" {
         return !value.split_whitespace().all(is_harmless);
     }
-    // npm reads its own in any case, and with either sign between the words.
+    // npm reads its variables in any case, with either separator between words.
     let is_npms = name.get(..11).is_some_and(|start| start.eq_ignore_ascii_case("npm_config_"));
     let upper = name.to_ascii_uppercase().replace('-', "_");
     let name = if is_npms { upper.as_str() } else { name };
@@ -109,7 +111,7 @@ impl Surroundings {
         Ok(Surroundings { directory, home: variable("HOME") })
     }
 
-    /// Those of a process that runs already.
+    /// The surroundings of a process that is already running.
     pub(super) fn in_folder(
         directory: PathBuf,
         variables: &[(OsString, OsString)],
@@ -118,7 +120,7 @@ impl Surroundings {
         Surroundings { directory, home: home.map(|(_, value)| PathBuf::from(value)) }
     }
 
-    /// Refuses settings by which a launcher of npm's kind runs something else.
+    /// Refuses settings that make npm-like launchers run something else.
     pub(super) fn refuse_settings(&self) -> Result<(), NotObserved> {
         for folder in self.directory.ancestors().chain(self.home.as_deref()) {
             for name in SETTINGS_FILES {
@@ -128,7 +130,8 @@ impl Surroundings {
         HOOK_FILES.iter().try_for_each(|name| refuse_file(&self.directory.join(name)))
     }
 
-    /// Refuses the settings that bun reads for what it runs: they may name files to load first.
+    /// Refuses the settings that bun reads for what it runs, because they may name files to load
+    /// first.
     pub(super) fn refuse_bun_settings(&self) -> Result<(), NotObserved> {
         refuse_file(&self.directory.join("bunfig.toml"))?;
         self.home.iter().try_for_each(|home| refuse_file(&home.join(".bunfig.toml")))

@@ -1,4 +1,4 @@
-//! How a request ends: it is answered, its time is over, or its session or the server ends.
+//! How a request ends: it is answered, it times out, or its session or the server ends.
 
 use super::{
     Answered, Dispatched, DispatchedKind, EndedRequests, Late, Lateness, Phase, RequestKey,
@@ -8,8 +8,8 @@ use std::time::Instant;
 use wire::envelope::OwnedId;
 
 impl Requests {
-    /// Takes out the request that the server answered, or will not answer. Returns `None` if no request with this id was
-    /// dispatched.
+    /// Removes the request that the server answered, or will not answer. Returns `None` if no
+    /// request with this id was dispatched.
     pub fn answer(&mut self, at: RequestRef<'_>) -> Option<Answered> {
         if !self.own.is_empty() && self.own.remove(at.id).is_some() {
             return Some(Answered::Own);
@@ -18,7 +18,7 @@ impl Requests {
         Some(Answered::Client(id, dispatched))
     }
 
-    /// Takes out a request of the client that was dispatched.
+    /// Removes a dispatched request of the client.
     pub fn take_dispatched(&mut self, at: RequestRef<'_>) -> Option<(OwnedId, Dispatched)> {
         let requests = self.sessions.get_mut(&at.session)?;
         let (id, phase) = requests.remove_entry(at.id)?;
@@ -30,8 +30,8 @@ impl Requests {
         Some((id, dispatched))
     }
 
-    /// Takes out a request that the server says was cancelled, if it was: an earlier one may have had its id. A handshake is
-    /// cancelled by the gate alone.
+    /// Removes a request that the server says was cancelled, provided that it was: an earlier
+    /// request may have had its id. Only the gate cancels handshakes.
     pub fn take_cancelled(&mut self, at: RequestRef<'_>) -> Option<(OwnedId, Dispatched)> {
         let is_cancelled = match self.phase(at)? {
             Phase::Cancelled(_) => true,
@@ -45,7 +45,7 @@ impl Requests {
         if is_cancelled { self.take_dispatched(at) } else { None }
     }
 
-    /// Takes out a request in whatever phase it is. The gate answers it.
+    /// Removes a request in any phase. The gate answers it.
     pub fn end(&mut self, at: RequestRef<'_>) -> Option<Phase> {
         let phase = self.sessions.get_mut(&at.session)?.remove(at.id)?;
         self.counts.subtract(&phase);
@@ -55,7 +55,7 @@ impl Requests {
         Some(phase)
     }
 
-    /// Takes out the dispatched requests whose time is over.
+    /// Removes the dispatched requests that have timed out.
     pub fn take_late(&mut self, now: Instant) -> Vec<Late> {
         let is_over = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
         let lateness = |phase: &Phase| {
@@ -88,15 +88,17 @@ impl Requests {
         late
     }
 
-    /// The server has ended. Takes out all that can still be answered, and refuses what comes. A claimed request stays: the
-    /// thread that has it finds that it cannot be sent, and answers it.
+    /// Called when the server has ended. Removes everything that can still be answered, and refuses
+    /// new requests. A claimed request stays: the thread that claimed it finds that it cannot be
+    /// sent, and answers it.
     pub fn end_all(&mut self) -> EndedRequests {
         self.is_ended = true;
         self.own.clear();
         self.take_all(|phase| !matches!(phase, Phase::Claimed(_)))
     }
 
-    /// The session has ended. Takes out its requests; one that a thread has claimed cannot be sent any more.
+    /// Called when the session has ended. Removes its requests; one that a thread has claimed can
+    /// no longer be sent.
     pub fn end_session(&mut self, session: SessionKey) -> EndedRequests {
         let mut ended = EndedRequests::default();
         for (id, phase) in self.sessions.remove(&session).unwrap_or_default() {
@@ -110,8 +112,8 @@ impl Requests {
         ended
     }
 
-    /// Takes out everything, without relying on anything but the entries themselves: after a panic, which may have left the
-    /// rest half changed.
+    /// Removes everything, relying only on the entries themselves, because a panic may have left
+    /// the rest in an inconsistent state.
     pub fn abandon_all(&mut self) -> EndedRequests {
         self.own.clear();
         self.take_all(|_| true)

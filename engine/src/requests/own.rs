@@ -1,4 +1,4 @@
-//! The gate's own requests to the server, and lines of the server that cannot be read.
+//! The gate's own requests to the server, and unreadable lines from the server.
 
 use super::{Phase, Requests, SessionKey};
 use std::collections::HashMap;
@@ -6,20 +6,21 @@ use std::time::Instant;
 use wire::envelope::Id;
 
 impl Requests {
-    /// The gate sends a request of its own. Its id, with its quotes, must be unguessable: it is what
-    /// keeps a client or a server from answering in place of the other.
+    /// Adds one of the gate's own requests. Its id, with its quotes, must be unguessable, so that
+    /// neither a client nor a server can answer in place of the other.
     pub fn add_own(&mut self, id: Vec<u8>) {
         self.own.insert(id, None);
     }
 
-    /// An answer to a request of the gate's own is not waited for any longer. Returns whether it was.
+    /// Stops waiting for the answer to one of the gate's own requests. Returns whether it was
+    /// awaited.
     pub fn end_own(&mut self, id: &[u8]) -> bool {
         self.own.remove(id).is_some()
     }
 
-    /// Notes that a line which cannot be read may have been the answer to a request: to those of these ids that are
-    /// unanswered, or else, if it was meant to be a message, to the only one in flight. Returns whether it was an answer to
-    /// anything, as far as can be told.
+    /// Records that an unreadable line may have been an answer: to the pending requests among these
+    /// ids or, if the line was meant to be a message, to the only one in flight. Returns whether it
+    /// may have answered any request.
     pub fn doubt(
         &mut self,
         session: SessionKey,
@@ -51,7 +52,7 @@ impl Requests {
         true
     }
 
-    /// The gate's own requests whose answer seems to have come in a line that cannot be read.
+    /// The gate's own requests whose answer was probably in an unreadable line.
     pub fn take_late_own(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let is_over = |until: &Option<Instant>| until.is_some_and(|until| until <= now);
         self.own.extract_if(|_, until| is_over(until)).map(|(id, _)| id).collect()

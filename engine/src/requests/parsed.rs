@@ -1,5 +1,5 @@
-//! A client's request as the scan found it: as spans of the message it came in, or as an owned copy that outlives the
-//! message. The copy keeps the spans, so a request that waits is not scanned again.
+//! A client's request as scanned: either spans of its message, or an owned copy that outlives the
+//! message. The copy keeps the spans, so a waiting request is not scanned again.
 
 use crate::call::{Call, Method, RequestContext, Subject, Target, task_of};
 use crate::outlet::Outgoing;
@@ -13,21 +13,21 @@ use wire::envelope::{Envelope, Id, OwnedId};
 pub struct ParsedRequest<'a> {
     pub id: &'a Id<'a>,
     pub call: Call<'a>,
-    /// The bytes as they are forwarded.
+    /// The bytes that are forwarded.
     pub frame: &'a [u8],
     pub params: Option<&'a [u8]>,
     /// The cursor of a list request.
     pub cursor: Option<&'a [u8]>,
-    /// The protocol version that the request itself names, as requests without a session do.
+    /// The protocol version in the request itself, as in stateless requests.
     pub protocol_version: Option<&'a str>,
     /// The trace that it belongs to.
     pub trace_id: Option<&'a str>,
-    /// What it is about, where its own parameters do not tell.
+    /// The subject, if its own parameters do not contain it.
     pub subject: Option<Subject<'a>>,
 }
 
 impl<'a> ParsedRequest<'a> {
-    /// The request that a message is. `id` and `method` are those of the message.
+    /// The request in a message. `id` and `method` are those of the message.
     pub fn of(
         envelope: &'a Envelope<'_>,
         id: &'a Id<'a>,
@@ -58,7 +58,7 @@ impl<'a> ParsedRequest<'a> {
         }
     }
 
-    /// The same with what is known of it apart from its message.
+    /// Adds what is known about the request apart from its message.
     #[must_use]
     pub fn in_context(mut self, context: RequestContext<'a>) -> ParsedRequest<'a> {
         self.trace_id = context.trace_id;
@@ -139,7 +139,8 @@ impl OwnedSubject {
 }
 
 impl OwnedRequest {
-    /// Copies a request that was read at `begun`. Returns `None` if one of its spans is not part of its frame.
+    /// Copies a request that was read at `begun`. Returns `None` if one of its spans is not part of
+    /// its frame.
     pub fn of(request: &ParsedRequest<'_>, begun: Instant) -> Option<OwnedRequest> {
         let range = |part: Option<&[u8]>| {
             part.map(|part| range_in(request.frame, part).ok_or(())).transpose().ok()
@@ -201,7 +202,7 @@ impl OwnedRequest {
         }
     }
 
-    /// The request as it was parsed. `id` is the id of this request, which the caller keeps.
+    /// The request as it was parsed. `id` is this request's id, which the caller holds.
     pub fn parsed<'a>(&'a self, id: &'a Id<'a>) -> ParsedRequest<'a> {
         ParsedRequest {
             id,
@@ -224,7 +225,7 @@ fn target_of(entry: &EntryId) -> Target<'_> {
     Target { entry_type: entry.entry_type, key: &entry.key }
 }
 
-/// Where a part lies in the whole.
+/// The position of a part within the whole.
 fn range_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     let end = start.checked_add(part.len()).filter(|end| *end <= whole.len())?;

@@ -1,4 +1,4 @@
-//! What is known of a request in each phase, from when the gate takes it until it is answered.
+//! The state of a request in each phase, from when the gate takes it until it is answered.
 
 use super::parsed::OwnedRequest;
 use crate::reason::ReasonCode;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 use wire::envelope::OwnedId;
 
-/// One session among those that share a server.
+/// Identifies a session among those that share a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionKey(pub u64);
 
-/// A request of a client. Two sessions may use the same id.
+/// Identifies a client's request. Two sessions may use the same id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey {
     pub session: SessionKey,
@@ -27,11 +27,11 @@ impl RequestKey {
     }
 }
 
-/// What a request is looked up by, without an allocation.
+/// A key for looking up a request without an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestRef<'a> {
     pub session: SessionKey,
-    /// The id as [`wire::envelope::Id::key`] has it.
+    /// The id in the form of [`wire::envelope::Id::key`].
     pub id: &'a [u8],
 }
 
@@ -40,13 +40,13 @@ pub struct RequestRef<'a> {
 pub enum Awaited {
     /// A complete listing of this list.
     List(ListKind),
-    /// A check of the server's admission. Its list may have to be waited for after that.
+    /// A check of the server's admission. After that it may still have to wait for its list.
     Admission,
-    /// What the person at the client says of this entry.
+    /// The decision of the person at the client about this entry.
     Person(EntryId),
-    /// What a person says of this very call: another person, or the one at the client.
+    /// The decision of a person about this exact call: another person, or the one at the client.
     Approval,
-    /// What a corpus has on file for the definition that the call is held for. Not for long.
+    /// The corpus's answer about the definition for which the call is held. This wait is short.
     Corpus,
 }
 
@@ -59,11 +59,11 @@ pub enum Asking {
     Shows,
     /// They were asked about its entry.
     Done,
-    /// They were asked to allow this very call, with the tool's entry as it was then.
+    /// They were asked to allow this exact call, with the tool's entry at that time.
     Answered { answer: CallAnswer, contract: EntryHash, at: Timestamp },
 }
 
-/// What came of asking the person at the client to allow a call.
+/// The result of asking the person at the client to allow a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallAnswer {
     Allowed,
@@ -74,29 +74,30 @@ pub enum CallAnswer {
     Unasked,
 }
 
-/// A call that waits for what the person at the client says of it. A later call with its id has another place.
+/// A call that waits for the decision of the person at the client. A later call with its id has
+/// another place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedCall {
     pub id: OwnedId,
     pub(super) place: u64,
-    /// The tool's entry as it was when they were asked.
+    /// The hash of the tool's entry when they were asked.
     pub contract: EntryHash,
 }
 
-/// A request that has not been sent, with what is needed to go on with it.
+/// A request that has not been sent, with everything needed to resume it.
 #[derive(Debug, Clone)]
 pub struct Kept {
     pub request: Arc<OwnedRequest>,
     pub asking: Asking,
     /// When it is refused if it has not been sent by then.
     pub deadline: Option<Instant>,
-    /// A cancellation that came meanwhile. The server gets it after the request.
+    /// A cancellation that arrived in the meantime. It is sent to the server after the request.
     pub cancellation: Option<Vec<u8>>,
-    /// The client has left without cancelling it. No approval is used up for it then.
+    /// The client has disconnected without cancelling it, so no approval is used up for it.
     pub has_left: bool,
 }
 
-/// What the time limits and the counts look at in a request that was dispatched.
+/// The kind of a dispatched request, for time limits and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchedKind {
     /// `initialize` or `server/discover`. The protocol does not allow these to be cancelled.
@@ -108,7 +109,7 @@ pub enum DispatchedKind {
     Other,
 }
 
-/// A request that was dispatched.
+/// A dispatched request.
 #[derive(Debug, Clone, Copy)]
 pub struct Dispatched {
     pub receipt_id: ReceiptId,
@@ -117,9 +118,9 @@ pub struct Dispatched {
     pub bytes: usize,
     pub begun: Instant,
     pub dispatched: Instant,
-    /// When its time is over.
+    /// When it times out.
     pub deadline: Option<Instant>,
-    /// Set when a line came that cannot be read and that may have been the answer: how long the answer is still waited for.
+    /// Set if an unreadable line may have been the answer: until when the answer is still awaited.
     pub doubted_until: Option<Instant>,
 }
 
@@ -133,13 +134,15 @@ pub enum Phase {
         /// Its place in the queue.
         place: u64,
     },
-    /// It waits for nothing any more, and no thread has it yet.
+    /// It no longer waits, but no thread has claimed it yet.
     Released(Kept),
-    /// One thread has it, decides on it and either answers it or sends it. No other thread may.
+    /// One thread has claimed it, decides on it, and either answers or sends it. No other thread
+    /// may do so.
     Claimed(Kept),
-    /// It was decided to send it, and the thread that may block on the server has it in its queue.
+    /// It is to be sent, and is in the queue of the thread that may block on the server.
     Decided(Kept),
-    /// It waited and was dispatched, but its bytes have not left. Nothing about it may be sent before they have.
+    /// It waited and was dispatched, but its bytes have not been sent. No message about it may be
+    /// sent before them.
     Leaving { dispatched: Dispatched, cancellation: Option<Vec<u8>> },
     /// It was sent, and the client waits for the answer.
     InFlight(Dispatched),
@@ -148,7 +151,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// A request that has not been sent.
+    /// The request, if it has not been sent.
     pub fn kept(&self) -> Option<&Kept> {
         match self {
             Phase::Waiting { kept, .. }
@@ -159,7 +162,7 @@ impl Phase {
         }
     }
 
-    /// A request that was dispatched.
+    /// The request, if it was dispatched.
     pub fn dispatched(&self) -> Option<&Dispatched> {
         match self {
             Phase::Leaving { dispatched, .. }
@@ -183,10 +186,10 @@ impl Phase {
     }
 }
 
-/// Why a request can go no further.
+/// Why a request cannot proceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// A request of the session with this id is unanswered.
+    /// The session has a pending request with this id.
     Taken,
     /// A limit of the table is reached.
     TooMany,
@@ -204,23 +207,25 @@ impl Refused {
     }
 }
 
-/// What becomes of a cancellation.
+/// How to handle a cancellation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cancelling {
-    /// It goes to the server now.
+    /// Send it to the server now.
     Goes,
-    /// No such request is unanswered, or it is a handshake, which the protocol does not allow to be cancelled.
+    /// No such request is pending, or it is a handshake, which the protocol does not allow to be
+    /// cancelled.
     Unknown,
-    /// It goes to the server after the request, which has not been sent.
+    /// Send it to the server after the request, which has not been sent yet.
     Follows,
-    /// A person was asked about the request, which is released: the client does not wait for it any more.
+    /// A person was asked about the request. It is released, because the client no longer waits for
+    /// it.
     Resumes(RequestKey),
 }
 
 /// Whether the person at the client can be asked about a claimed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// It waits for what they say.
+    /// The request waits for their decision.
     Waits,
     /// It was cancelled, so the person is not asked.
     Cancelled,
@@ -234,20 +239,20 @@ pub enum Answered {
     Client(OwnedId, Dispatched),
 }
 
-/// How a request ends whose time is over.
+/// How a timed-out request ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lateness {
-    /// Its answer seems to have come in a line that cannot be read. The client is told.
+    /// Its answer was probably in an unreadable line. The client gets an error.
     Unreadable,
-    /// The client cancelled it. Neither side is told.
+    /// The client cancelled it. Neither side gets a message.
     Abandoned,
-    /// It is a handshake. The client is told; the server is sent no cancellation.
+    /// It is a handshake. The client gets an error, but the server gets no cancellation.
     Unstarted,
-    /// Both sides are told.
+    /// The client gets an error, and the server a cancellation.
     TimedOut,
 }
 
-/// A request whose time is over, taken out of the table.
+/// A timed-out request that was removed from the table.
 #[derive(Debug)]
 pub struct Late {
     pub key: RequestKey,
@@ -259,6 +264,6 @@ pub struct Late {
 #[derive(Debug, Default)]
 pub struct EndedRequests {
     pub dispatched: Vec<(RequestKey, Dispatched)>,
-    /// Those that were not sent, the oldest first.
+    /// Those that were not sent, oldest first.
     pub kept: Vec<(RequestKey, Arc<OwnedRequest>)>,
 }

@@ -1,4 +1,5 @@
-//! A request on its way to the server: it waits, is released, claimed and decided on, and sent. It may be cancelled anywhere.
+//! A request on its way to the server: it waits, is released, claimed, decided and sent. It may be
+//! cancelled at any point.
 
 use super::{
     Asked, Asking, Awaited, Cancelling, Dispatched, DispatchedKind, Kept, MAX_PENDING, MAX_WAITING,
@@ -13,7 +14,7 @@ use std::time::Instant;
 use wire::envelope::OwnedId;
 
 impl Requests {
-    /// A new request waits.
+    /// Adds a new request that waits.
     pub fn wait(
         &mut self,
         session: SessionKey,
@@ -35,7 +36,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Releases the requests that waited for one of these lists, the oldest first.
+    /// Releases the requests that waited for one of these lists, oldest first.
     pub fn release_listed(&mut self, lists: &[ListKind]) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {
             Awaited::List(list) => lists.contains(list),
@@ -43,12 +44,14 @@ impl Requests {
         })
     }
 
-    /// Releases the requests that waited for this list and came before it was asked for, the oldest first.
+    /// Releases the requests that waited for this list and arrived before it was requested, oldest
+    /// first.
     pub fn release_earlier(&mut self, list: ListKind, asked_for: Instant) -> Vec<RequestKey> {
         self.release_those(list, |request| request.begun() <= asked_for)
     }
 
-    /// Releases the requests that a list serves: those for the list itself, and calls that came until this moment.
+    /// Releases the requests that a list can serve: those for the list itself, and calls that
+    /// arrived until this time.
     pub fn release_served(&mut self, list: ListKind, until: Instant) -> Vec<RequestKey> {
         self.release_those(list, |request| {
             request.begun() <= until || request.method() == list.method()
@@ -70,7 +73,7 @@ impl Requests {
         released
     }
 
-    /// Releases the requests that waited for a check of the server's admission, the oldest first.
+    /// Releases the requests that waited for a check of the server's admission, oldest first.
     pub fn release_unadmitted(&mut self) -> Vec<RequestKey> {
         self.release(|awaited| match awaited {
             Awaited::Admission => true,
@@ -78,13 +81,13 @@ impl Requests {
         })
     }
 
-    /// Releases the requests that waited for a corpus, the oldest first.
+    /// Releases the requests that waited for a corpus, oldest first.
     pub fn release_looked_up(&mut self) -> Vec<RequestKey> {
         self.release(|awaited| *awaited == Awaited::Corpus)
     }
 
-    /// Releases the requests that a person was asked about, the oldest first. What they took is not counted against the
-    /// call: it has until this deadline.
+    /// Releases the requests that a person was asked about, oldest first. The person's time does
+    /// not count against the call, which gets this new deadline.
     pub fn release_asked(&mut self, entry: &EntryId, deadline: Option<Instant>) -> Vec<RequestKey> {
         let released = self.release(|awaited| is_person(awaited, entry));
         for key in &released {
@@ -96,14 +99,15 @@ impl Requests {
         released
     }
 
-    /// Releases everything that waits. Returns it with what was released before and not claimed, the oldest first.
+    /// Releases everything that waits. Returns those requests and the ones released before but not
+    /// claimed, oldest first.
     pub fn release_all(&mut self) -> Vec<RequestKey> {
         self.release(|_| true);
         self.oldest_first(|phase| matches!(phase, Phase::Released(_)))
     }
 
-    /// Releases the requests that were not sent in time, the oldest first. One that waits for a thread that is stuck in a
-    /// write to the server is among them.
+    /// Releases the requests that were not sent in time, oldest first. This includes one that waits
+    /// for a thread that is blocked writing to the server.
     pub fn release_late(&mut self, now: Instant) -> Vec<RequestKey> {
         let is_late = |kept: &Kept| kept.deadline.is_some_and(|deadline| deadline <= now);
         let late = self.oldest_first(|phase| match phase {
@@ -119,7 +123,8 @@ impl Requests {
         late
     }
 
-    /// Claims a released request for the thread that asks. Returns `None` if another thread has it, or if it has ended.
+    /// Claims a released request for the calling thread. Returns `None` if another thread has
+    /// claimed it, or if it has ended.
     pub fn claim(&mut self, at: RequestRef<'_>) -> Option<Kept> {
         self.change(at, |phase| match phase {
             Phase::Released(kept) => (Phase::Claimed(kept.clone()), Some(kept)),
@@ -127,7 +132,7 @@ impl Requests {
         })?
     }
 
-    /// A released request has to wait for something else.
+    /// Makes a released request wait for something else.
     pub fn wait_again(&mut self, at: RequestRef<'_>, awaited: Awaited) {
         let place = self.next_place;
         let id = self.change(at, |phase| match phase {
@@ -142,17 +147,17 @@ impl Requests {
         }
     }
 
-    /// A claimed request waits for what a person says of this entry, for as long as they take.
+    /// Makes a claimed request wait for a person's decision about this entry, without a time limit.
     pub fn ask(&mut self, at: RequestRef<'_>, entry: EntryId) -> Asked {
         self.wait_claimed(at, Awaited::Person(entry))
     }
 
-    /// A claimed request waits for what a person says of it.
+    /// Makes a claimed request wait for a person's decision about it.
     pub fn park(&mut self, at: RequestRef<'_>) -> Asked {
         self.wait_claimed(at, Awaited::Approval)
     }
 
-    /// Releases a request that waits for another person. Returns whether it did.
+    /// Releases a request that waits for another person. Returns whether it was waiting for one.
     pub fn release_parked(&mut self, at: RequestRef<'_>) -> bool {
         let is_parked =
             matches!(self.phase(at), Some(Phase::Waiting { awaited: Awaited::Approval, .. }));
@@ -162,8 +167,8 @@ impl Requests {
         is_parked
     }
 
-    /// How a request is known to those who ask the person at the client about it. Returns `None` if it does not wait for
-    /// them any more.
+    /// Identifies a request for the question to the person at the client. Returns `None` if it no
+    /// longer waits for them.
     pub fn parked(&self, at: RequestRef<'_>, contract: EntryHash) -> Option<ParkedCall> {
         match self.phase(at) {
             Some(Phase::Waiting { kept, awaited: Awaited::Approval, place }) => {
@@ -173,10 +178,12 @@ impl Requests {
         }
     }
 
-    /// Releases a request with what the person at the client said of it. Returns whether it still waited for that. What they
-    /// took is not counted against the call: it has until this deadline.
+    /// Releases a request with the decision of the person at the client. Returns whether it was
+    /// still waiting for that. The person's time does not count against the call, which gets this
+    /// new deadline.
     ///
-    /// INVARIANT: an answer counts for the request that it was asked for, not for a later one with its id.
+    /// INVARIANT: an answer counts for the request it was given for, not for a later one with the
+    /// same id.
     pub fn release_answered(
         &mut self,
         session: SessionKey,
@@ -195,8 +202,9 @@ impl Requests {
         answered == Some(true) && self.release_parked(at)
     }
 
-    /// The client of a request has left. Returns the id of one that waited for another person, which is released for that.
-    /// One that waits for anything else goes on, but uses no approval.
+    /// Called when the client of a request has disconnected. If the request waited for another
+    /// person, releases it and returns its id. Otherwise the request continues, but uses up no
+    /// approval.
     pub fn abandon(&mut self, at: RequestRef<'_>) -> Option<OwnedId> {
         let left = |kept: Kept| Kept { has_left: true, ..kept };
         let abandoned = self.change(at, |phase| match phase {
@@ -233,7 +241,7 @@ impl Requests {
         }
     }
 
-    /// It was decided to send a claimed request; the thread that may block on the server is to bring it there.
+    /// Marks a claimed request as decided. The thread that may block on the server then sends it.
     pub fn decide(&mut self, at: RequestRef<'_>) {
         self.change(at, |phase| match phase {
             Phase::Claimed(kept) => (Phase::Decided(kept), ()),
@@ -241,8 +249,8 @@ impl Requests {
         });
     }
 
-    /// Claims a decided request for the thread that brings it to the server. Returns `None` if it has ended, also if a later
-    /// request has its id.
+    /// Claims a decided request for the thread that sends it to the server. Returns `None` if it
+    /// has ended, even if a later request has its id.
     pub fn bring(&mut self, session: SessionKey, request: &Arc<OwnedRequest>) -> Option<Kept> {
         let at = RequestRef { session, id: request.id().key() };
         self.change(at, |phase| match phase {
@@ -253,7 +261,7 @@ impl Requests {
         })?
     }
 
-    /// A request that did not wait goes to the server.
+    /// Records that a request that did not wait is being sent to the server.
     pub fn dispatch(
         &mut self,
         session: SessionKey,
@@ -270,7 +278,8 @@ impl Requests {
         }
     }
 
-    /// A claimed request goes to the server, with what was said of it meanwhile.
+    /// Records that a claimed request is being sent to the server, with its cancellation if one
+    /// arrived.
     pub fn leave(&mut self, at: RequestRef<'_>, dispatched: Dispatched) -> Result<(), Refused> {
         self.has_room_to_dispatch()?;
         let left = self.change(at, |phase| match phase {
@@ -279,7 +288,7 @@ impl Requests {
             }
             other => (other, false),
         });
-        // The session of a claimed request that is not there any more has ended.
+        // If the claimed request is gone, its session has ended.
         if left == Some(true) { Ok(()) } else { Err(Refused::Ended) }
     }
 
@@ -293,7 +302,8 @@ impl Requests {
         }
     }
 
-    /// The bytes of a request that waited have left. Returns the cancellation that has to follow it.
+    /// Records that the bytes of a request that waited were sent. Returns the cancellation that
+    /// must follow it.
     pub fn left(&mut self, at: RequestRef<'_>, until: Option<Instant>) -> Option<Vec<u8>> {
         self.change(at, |phase| match phase {
             Phase::Leaving { dispatched, cancellation: None } => {
@@ -306,7 +316,8 @@ impl Requests {
         })?
     }
 
-    /// The client does not wait for a request any more. The server may still answer it until then.
+    /// Records that the client no longer waits for a request. The server may still answer it until
+    /// then.
     pub fn cancel(
         &mut self,
         at: RequestRef<'_>,

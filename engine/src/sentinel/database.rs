@@ -1,13 +1,14 @@
-//! Whether the database is still the file that it was. Pins in a file that was removed or replaced do not count: no other
-//! process finds them.
+//! Checks whether the database is still the same file. Pins in a file that was removed or replaced
+//! do not count, because no other process can find them.
 //!
-//! Looking a path up takes several times as long as looking at an open file. On Linux, removing, replacing or moving a file
-//! changes its inode's change time or its number of links. As long as both stay the same, the path is looked up only now
-//! and then (a whole folder can be moved, and some file systems keep no change time).
+//! Looking up a path takes several times as long as examining an open file. On Linux, removing,
+//! replacing or moving a file changes its inode's change time or number of links. While both stay
+//! the same, the path is looked up only occasionally (a whole folder can be moved, and some file
+//! systems have no change time).
 
 use std::path::PathBuf;
 
-/// Tells one file from another under the same name: device and inode.
+/// Identifies a file regardless of its name: device and inode.
 pub(super) type FileId = (u64, u64);
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl DatabaseFile {
         }
     }
 
-    /// Which file has the database's name now; `None` if none has.
+    /// The file that has the database's name now; `None` if there is none.
     #[cfg(target_os = "linux")]
     pub(super) fn look(&mut self) -> Option<FileId> {
         if let Some(known) = self.found.as_ref().and_then(open::Found::unchanged) {
@@ -42,7 +43,7 @@ impl DatabaseFile {
         std::fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()))
     }
 
-    /// Elsewhere a file that is in use cannot be removed or replaced.
+    /// On other systems a file in use cannot be removed or replaced.
     #[cfg(not(unix))]
     pub(super) fn look(&mut self) -> Option<FileId> {
         let _ = &self.path;
@@ -59,10 +60,10 @@ mod open {
     use std::path::Path;
     use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-    /// The longest that a path is not looked up.
+    /// The longest time without looking up the path.
     const LOOK_UP: Duration = Duration::from_millis(250);
-    /// A change time counts once it is older than this. Within one tick of the file system's clock two changes have the
-    /// same time.
+    /// A change time is meaningful only once it is older than this: two changes within one tick of
+    /// the file system's clock have the same time.
     const TICK: Duration = Duration::from_millis(50);
 
     /// The file that the path led to.
@@ -70,12 +71,13 @@ mod open {
     pub(super) struct Found {
         file: File,
         id: FileId,
-        /// Its state when the path was looked up; `None` if a later change could leave the same state.
+        /// Its state when the path was looked up; `None` if a later change could result in the same
+        /// state.
         state: Option<State>,
         looked_up: Instant,
     }
 
-    /// What a removal, a replacement or a move changes.
+    /// The values that change on a removal, a replacement or a move.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct State {
         links: u64,
@@ -83,22 +85,23 @@ mod open {
     }
 
     impl Found {
-        /// Looks the path up. A file that is open already stays open if it is the one.
+        /// Looks up the path. A file that is already open stays open if it is the same one.
         pub(super) fn by(path: &Path, before: Option<Found>) -> Option<Found> {
             let (looked_up, was_open) = (Instant::now(), before.is_some());
-            // INVARIANT: closing a file that was opened to be read gives up every lock that SQLite has on it. One that
-            // was opened as a path has no part in locks.
+            // INVARIANT: closing a file that was opened for reading releases all of SQLite's locks
+            // on it. One opened with `O_PATH` does not affect locks.
             let opened =
                 || open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map(File::from);
             let file = before.map_or_else(opened, |before| Ok(before.file)).ok()?;
             let found = file.metadata().ok()?;
-            // INVARIANT: the state is taken before the path is looked up, so a change in between is seen the next time.
+            // INVARIANT: the state is read before the path is looked up, so that a change in
+            // between is noticed next time.
             let state = State::settled(&found);
             let named = std::fs::metadata(path).ok()?;
             match id(&named) == id(&found) {
                 true => Some(Found { id: id(&named), file, state, looked_up }),
                 false if was_open => Found::by(path, None),
-                // It was replaced just now. The next look finds out by what.
+                // It was just replaced. The next check finds the new file.
                 false => Some(Found { id: id(&named), file, state: None, looked_up }),
             }
         }
@@ -120,7 +123,7 @@ mod open {
             State { links: found.nlink(), changed: (found.ctime(), found.ctime_nsec()) }
         }
 
-        /// The state, if its change time is over.
+        /// The state, if its change time is old enough to be meaningful.
         fn settled(found: &Metadata) -> Option<State> {
             let state = State::of(found);
             let (seconds, nanoseconds) = state.changed;
@@ -147,7 +150,8 @@ mod tests {
         database.found.as_ref().and_then(open::Found::unchanged).is_some()
     }
 
-    /// Looks until the path need not be looked up, so that only the open file can tell of what follows.
+    /// Looks until the path need not be looked up, so that only the open file can reveal what
+    /// follows.
     fn settled(path: &std::path::Path) -> (DatabaseFile, FileId) {
         let mut database = DatabaseFile::new(path.to_owned());
         wait_until("a change time that is over", || {

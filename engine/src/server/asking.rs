@@ -1,8 +1,8 @@
-//! Asking the person at the client: about a held call, where the configuration allows it, and to allow a call of a tool that
-//! the configuration names.
+//! Questions to the person at the client: about a held call, if the configuration allows it, and to
+//! allow a call of a tool that the configuration names.
 //!
-//! A yes is an approval by that person and recorded as one. Anything else, and nothing at all, leaves the call held or
-//! refused.
+//! A "yes" is an approval by that person, and is recorded as one. Any other answer, or none, leaves
+//! the call held or refused.
 
 use crate::requests::ParkedCall;
 use contract::hash::EntryHash;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wire::envelope::members;
 
-/// How long a person may take.
+/// The timeout for a person's answer.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(300);
-/// The most questions that are open at once. What else is held meanwhile is refused without one.
+/// The most questions open at the same time. Calls held meanwhile are refused without one.
 pub(crate) const MAX_QUESTIONS: usize = 10;
-/// The most characters of a definition, or of the arguments of a call, that a question shows.
+/// The most characters of a definition, or of a call's arguments, that a question shows.
 const MAX_SHOWN_CHARACTERS: usize = 8_000;
 
 const APPROVE: &str = "approve";
@@ -27,7 +27,7 @@ const VALIDATE: &str = "validate";
 const ALLOW: &str = "allow this call once";
 const REFUSE: &str = "refuse";
 
-/// A question that is open.
+/// An open question.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) about: About,
@@ -37,7 +37,8 @@ pub(super) struct Question {
 /// What a question is about.
 #[derive(Debug)]
 pub(super) enum About {
-    /// A held entry. `hash` is what would be approved: nothing else, whatever the server says meanwhile.
+    /// A held entry. `hash` is what would be approved and nothing else, whatever the server shows
+    /// meanwhile.
     Entry { entry: EntryId, hash: Option<EntryHash> },
     /// One call, which waits.
     Call(ParkedCall),
@@ -52,7 +53,7 @@ impl About {
     }
 }
 
-/// What the person said.
+/// The person's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
     /// They approve the change.
@@ -61,11 +62,11 @@ pub(crate) enum Said {
     Allow,
     Keep,
     Show,
-    /// They have the tool's behaviour looked at.
+    /// They request a test of the tool's behavior.
     Validate,
 }
 
-/// Reads the client's answer. What is not a clear yes is a no.
+/// Parses the client's response. Anything but a clear yes is a no.
 pub(crate) fn read_answer(message: &[u8]) -> Said {
     let member = |object: &[u8], name: &str| {
         members(object).find(|(known, _)| known == name).map(|(_, value)| value.to_vec())
@@ -84,8 +85,8 @@ pub(crate) fn read_answer(message: &[u8]) -> Said {
     }
 }
 
-/// The parameters of the question. The first one holds no unaccepted text; the change itself is shown to the
-/// person who asks for it.
+/// The parameters of the question. The first question contains no unaccepted text; the change
+/// itself is shown to a person who asks for it.
 pub(crate) fn parameters(banner: &str, change: Option<&Judgement>, can_validate: bool) -> Value {
     let (message, mut choices) = match change {
         None => (banner.to_owned(), vec![APPROVE, KEEP, SHOW]),
@@ -113,7 +114,8 @@ fn form(message: &str, title: &str, choices: &[&str]) -> Value {
     })
 }
 
-/// A call as the person is shown it who has to allow it. Nothing in the agent's words can look like the gate's.
+/// Describes a call to the person who must allow it. Nothing written by the agent can look like the
+/// gate's text.
 pub(crate) fn call_in_words(server: &str, tool: &str, arguments: Option<&[u8]>) -> String {
     let arguments = String::from_utf8_lossy(arguments.unwrap_or(b"none"));
     let length = arguments.chars().count();

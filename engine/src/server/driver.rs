@@ -1,7 +1,7 @@
-//! Carries out what the keeper commands: it sends the gate's own requests, has the server judged, lets go what waited, and
-//! notices what people decide in other processes.
+//! Carries out the keeper's commands: it sends the gate's own requests, has the server judged,
+//! resumes waiting requests, and detects what people decide in other processes.
 //!
-//! It is the only one that makes requests of the gate's own. Their ids are unguessable.
+//! Only the driver makes requests of the gate's own. Their ids are unguessable.
 
 mod checking;
 mod judging;
@@ -35,47 +35,47 @@ use std::time::{Duration, Instant};
 use tiers::ToldTiers;
 use wire::listing::is_offered;
 
-/// How often the driver looks around without being woken.
+/// How often the driver checks for work without being woken.
 pub const TICK: Duration = Duration::from_millis(250);
-/// How often the driver asks the store whether a person decided anything.
+/// How often the driver checks the store for decisions of people.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// How often counts are stored.
 const FLUSH_PAUSE: Duration = Duration::from_secs(10);
 
-/// What wakes the driver.
+/// An event that wakes the driver.
 #[derive(Debug)]
 pub enum Wake {
-    /// Something of one session.
+    /// An event of one session.
     Session(SessionKey, SessionWake),
-    /// The clients of a view are shown other lists from now on.
+    /// The clients of a view see other lists from now on.
     Published {
         view: Arc<ServerView>,
         changed: Vec<ListKind>,
     },
     /// The server's admission was checked.
     Admitted(Box<Checked>),
-    /// It could not be, because of a fault of ours.
+    /// It could not be checked because of a fault of the gate.
     NotChecked,
-    /// A tool's behaviour was looked at.
+    /// A tool's behavior was tested.
     Observed {
         key: Box<Observable>,
         assessment: Assessment,
     },
-    /// A corpus or a model answered, or a feed has something new.
+    /// A corpus or a model answered, or a feed has new entries.
     TierAnswered,
     SessionEnded(SessionKey),
-    /// The server is not used any more.
+    /// The server is no longer used.
     End,
 }
 
-/// What a session wakes the driver for.
+/// An event of a session that wakes the driver.
 #[derive(Debug)]
 pub enum SessionWake {
     /// A request waits for this list.
     Relist(ListKind),
     /// The client is ready.
     Initialized,
-    /// The server says that these changed.
+    /// The server notified that these lists changed.
     ListChanged(Vec<ListKind>),
     /// The server answered one of our requests.
     Answered { id: Vec<u8>, answer: OwnAnswer },
@@ -85,13 +85,13 @@ pub enum SessionWake {
     AskCall { call: ParkedCall, message: String },
     /// The client answered one of our requests.
     ClientAnswered { id: Vec<u8>, message: Vec<u8> },
-    /// The person at the client asked for a look at what a tool does.
+    /// The person at the client requested a test of a tool's behavior.
     Validate(EntryId),
-    /// A request waits until the server's admission is checked.
+    /// A request waits for a check of the server's admission.
     Admit,
     /// The session is shown another view.
     OtherView,
-    /// The server's answer to a handshake was read.
+    /// The server's response to a handshake was read.
     Greeted,
     /// A call that would be refused waits for a corpus.
     AwaitsCorpus,
@@ -100,7 +100,7 @@ pub enum SessionWake {
 }
 
 impl Wake {
-    /// The name that a test's panic is asked for by.
+    /// The name by which a test requests a panic.
     fn name(&self) -> &'static str {
         match self {
             Wake::Session(_, SessionWake::Relist(_)) => "relist",
@@ -127,29 +127,30 @@ impl Wake {
     }
 }
 
-/// What of the way to the server is part of its surface; made while the server starts.
+/// Produces the server's origin entry, while the server starts.
 pub type OriginSource = Box<dyn FnMut() -> Option<Entry> + Send>;
 
-/// The keeper of a session, and what the driver has to know to carry out its commands.
+/// The keeper of a session, and what the driver needs to carry out its commands.
 #[derive(Debug)]
 struct KeptSession {
     keeper: Keeper,
     /// The view that the keeper works for.
     view: Arc<ServerView>,
-    /// The ids of the gate's own requests and questions, with their quotes, and the numbers that the keeper knows them by.
+    /// The ids of the gate's own requests and questions, with their quotes, and the keeper's
+    /// numbers for them.
     ids: HashMap<RequestNumber, Vec<u8>>,
     numbers: HashMap<Vec<u8>, RequestNumber>,
 }
 
 pub struct Driver {
     server: Arc<Server>,
-    /// Sessions that had something for their keeper.
+    /// Sessions that have had an event for their keeper.
     kept: HashMap<SessionKey, KeptSession>,
     origin: OriginSource,
     checking: Checking,
     probing: Probing,
     told: ToldTiers,
-    /// Until when the corpus is waited for, where something waits for it.
+    /// Until when the driver waits for the corpus, if something depends on it.
     corpus_until: Option<Instant>,
     notes: Notes,
     flushed_at: Instant,
@@ -184,21 +185,21 @@ impl Driver {
         }
     }
 
-    /// Has the server's admission checked by this, whenever it has to be.
+    /// Sets the checker for the server's admission.
     #[must_use]
     pub fn admitting(mut self, checker: Option<Checker>) -> Driver {
         self.checking = Checking::by(checker);
         self
     }
 
-    /// Has the behaviour of the server's tools looked at by this, where a change is about it.
+    /// Sets the prober for the behavior of the server's tools.
     #[must_use]
     pub fn probing(mut self, prober: Option<Box<dyn Probe>>) -> Driver {
         self.probing = Probing::by(prober);
         self
     }
 
-    /// Works until the server is not used any more.
+    /// Runs until the server is no longer used.
     pub fn run(mut self, wakes: &Receiver<Wake>) {
         loop {
             match wakes.recv_timeout(self.patience()) {
@@ -210,7 +211,7 @@ impl Driver {
         self.end();
     }
 
-    /// Takes what woke the driver, and does what is due.
+    /// Handles the event that woke the driver, and does what is due.
     pub fn turn(&mut self, wake: Option<Wake>) {
         let server = self.server.clone();
         if let Some(wake) = wake {
@@ -235,7 +236,7 @@ impl Driver {
         if self.corpus_until.is_some_and(|until| until <= Instant::now()) {
             server.contain(|| self.end_corpus_wait());
         }
-        // However often the driver is woken, what has its time gets it.
+        // Periodic work is done on time, however often the driver is woken.
         if self.looked_around_at.elapsed() >= TICK {
             self.looked_around_at = Instant::now();
             self.look_around();
@@ -245,7 +246,7 @@ impl Driver {
         }
     }
 
-    /// Does something for one session. After a panic, all that waits in the session is refused.
+    /// Runs work for one session. After a panic, everything that waits in the session is refused.
     fn handle(&mut self, session: &Arc<Session>, work: impl FnOnce(&mut Driver)) {
         if session.is_broken() {
             session.close_broken();
@@ -263,7 +264,7 @@ impl Driver {
         }
     }
 
-    /// The server is not used any more: what was counted is stored.
+    /// Stores the counts when the server is no longer used.
     pub fn end(&mut self) {
         let server = self.server.clone();
         server.contain(|| self.flush());
@@ -303,7 +304,7 @@ impl Driver {
         }
     }
 
-    /// Takes what concerns several sessions.
+    /// Handles an event that concerns several sessions.
     fn hear_all(&mut self, wake: Wake) {
         let server = self.server.clone();
         match wake {
@@ -330,7 +331,7 @@ impl Driver {
         self.server.drop_unused_views();
     }
 
-    /// A session does nothing more. What it was doing for others, another session does.
+    /// Handles the end of a session. Another session takes over what it was doing for others.
     fn let_go(&mut self, key: SessionKey) {
         let Some(kept) = self.kept.remove(&key) else { return };
         self.release_listings(key, &kept.view);
@@ -342,7 +343,7 @@ impl Driver {
         }
     }
 
-    /// Lets others fetch the lists of a view that a session does not fetch any more.
+    /// Lets other sessions fetch a view's lists that this session no longer fetches.
     fn release_listings(&mut self, key: SessionKey, view: &Arc<ServerView>) {
         let lists: Vec<ListKind> = view.known().listed(|by| by == key).collect();
         if lists.is_empty() {
@@ -365,7 +366,7 @@ impl Driver {
         }
     }
 
-    /// What is known of a session, made with its first event.
+    /// The driver's state for a session, created with its first event.
     fn kept(&mut self, session: &Session) -> &mut KeptSession {
         let settings = &self.server.settings;
         self.kept.entry(session.key()).or_insert_with(|| KeptSession {
@@ -384,7 +385,7 @@ impl Driver {
         })
     }
 
-    /// Tells the keeper of a session what happened, and carries out what it commands.
+    /// Passes an event to a session's keeper, and carries out the resulting commands.
     fn tell(&mut self, session: &Arc<Session>, event: Event) {
         let mut events = VecDeque::from([event]);
         let view = session.view();
@@ -425,7 +426,8 @@ impl Driver {
             has_kept_greeting: state.kept_greeting.is_some(),
             is_greeting: state.is_greeting(),
             is_stateless: state.client.stateless_meta.is_some(),
-            // A subscription may be open for as long as the session is, and keeps no server from answering.
+            // A subscription may be open as long as the session, and does not prevent a server from
+            // answering.
             is_busy: state.requests.has_calls(),
             has_ended: state.requests.is_ended(),
             waited: state.requests.waited_lists(),
@@ -439,7 +441,7 @@ impl Driver {
         }
     }
 
-    /// Carries out one command. Returns what the keeper is to be told of it.
+    /// Carries out one command. Returns the event that results from it, if any.
     fn carry_out(
         &mut self,
         session: &Arc<Session>,
@@ -538,7 +540,7 @@ impl Driver {
         None
     }
 
-    /// What is due without being woken for it.
+    /// Does the periodic work.
     fn look_around(&mut self) {
         let server = self.server.clone();
         server.contain(|| {
@@ -559,7 +561,7 @@ impl Driver {
         server.contain(|| self.notice_changes());
     }
 
-    /// What people decide elsewhere is shown to clients also when they make no call.
+    /// Makes people's decisions elsewhere visible to clients even if they make no calls.
     fn notice_changes(&mut self) {
         let shared = self.server.shared_change();
         if shared.is_none() && self.looked_at.elapsed() < LOOK_PAUSE {
@@ -580,7 +582,7 @@ impl Driver {
         }
     }
 
-    /// What this process wrote itself is no change that it has to look for, unless another process wrote before.
+    /// This process need not react to its own writes, unless another process wrote before.
     fn know(&mut self, before: Option<u64>, after: Option<u64>) {
         if self.server.shared_change().is_none() && self.version == before {
             self.version = after;
@@ -604,8 +606,9 @@ impl Driver {
         }
     }
 
-    /// One listing serves every session of the view. A request that came after it was asked for waits for the next one if
-    /// the server said meanwhile that the list changed; a call, also if the list was too old already when the call came.
+    /// Ends a listing, which serves every session of the view. A request that arrived after the
+    /// list was requested waits for the next one if the server has announced a change since; so
+    /// does a call if the list was already too old when the call arrived.
     fn end_listing(&mut self, view: &Arc<ServerView>, lists: &[Listed], is_reliable: bool) {
         let max_age = self.server.settings.relist_max_age;
         let outdated = view.change(|known| {
@@ -616,7 +619,7 @@ impl Driver {
                 freshness.ttl = *ttl;
                 match is_reliable {
                     true => freshness.listed_at = Some(*begun),
-                    // What the server showed is not known to be what was judged before.
+                    // It is unknown whether the server still shows what was judged before.
                     false => freshness.is_stale = true,
                 }
                 if freshness.is_stale {
@@ -693,7 +696,7 @@ fn change_of(session: &Session, entry: &EntryId) -> Option<Judgement> {
     session.server.judge().change_of(&seen, entry, now()).ok().flatten()
 }
 
-/// Tells the client which lists a server has that was greeted late.
+/// Notifies the client of the lists of a server whose handshake was delayed.
 fn tell_offered(session: &Session) {
     let offered: Vec<ListKind> = {
         let state = session.state();
@@ -704,7 +707,7 @@ fn tell_offered(session: &Session) {
     tell_changed(session, &offered);
 }
 
-/// Tells the client to list again: what the server said changed, or what it is shown.
+/// Notifies the client to list again, because the server's lists or the shown ones changed.
 fn tell_changed(session: &Session, changed: &[ListKind]) {
     let kinds: BTreeSet<&str> = changed
         .iter()

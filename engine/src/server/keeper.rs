@@ -1,8 +1,10 @@
-//! The rules of re-listing, admission and asking, as a state machine: an event goes in, commands come out.
+//! The rules of re-listing, admission and asking, as a state machine: it receives events and
+//! returns commands.
 //!
-//! It knows nothing but its arguments: no I/O, no lock, no clock, no randomness. [`super::driver`] tells it what happened,
-//! with a [`Glance`] at the session and its view, and carries the commands out. Each session that has something under way
-//! has a keeper; sessions that share a view share its listings.
+//! It depends only on its arguments: no I/O, no lock, no clock, no randomness. [`super::driver`]
+//! passes it each event with a [`Glance`] at the session and its view, and carries out the
+//! commands. Each session with something in progress has a keeper; sessions that share a view share
+//! its listings.
 
 mod checking;
 mod finishing;
@@ -22,79 +24,82 @@ use std::time::{Duration, Instant};
 use wire::Answer;
 use wire::listing::{LIST_PATIENCE, ListOutcome, Listing, Step};
 
-/// A list is asked for at most this often without a call that waits for it.
+/// The shortest interval between requests for a list that no call waits for.
 const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How a keeper behaves.
+/// The settings of a keeper.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeeperSettings {
-    /// How long the server may take to answer a handshake.
+    /// The timeout for a handshake.
     pub(crate) start_timeout: Duration,
-    /// The server's admission is checked.
+    /// Whether the server's admission is checked.
     pub(crate) checks_admission: bool,
-    /// The server is greeted before its admission is checked.
+    /// Whether the handshake precedes the admission check.
     pub(crate) greets_before_check: bool,
-    /// How long a person may take to answer a question.
+    /// The timeout for a person's answer to a question.
     pub(crate) answer_patience: Duration,
 }
 
-/// A request of the gate's own, or a question to the client. The driver gives it an unguessable id.
+/// Identifies one of the gate's own requests, or a question to the client. The driver assigns the
+/// unguessable id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestNumber(u64);
 
-/// What happened.
+/// An event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A request waits for this list.
     Wanted(ListKind),
     /// The client is initialized.
     Initialized,
-    /// The server says that these lists changed.
+    /// The server announced that these lists changed.
     ListChanged(Vec<ListKind>),
     /// The server answered one of the gate's own requests, or the request could not be sent.
     Answered { request: RequestNumber, answer: OwnAnswer },
-    /// A call of an entry is held, and the person at the client may be asked. `hash` is what would be approved; `None` if the
-    /// change cannot be told any more.
-    /// `can_validate` if its behaviour may be looked at, and could settle the change.
+    /// A call of an entry is held, and the person at the client may be asked. `hash` is what would
+    /// be approved; `None` if the change no longer exists. `can_validate` is set if a behavior test
+    /// is possible and could settle the change.
     Asked { entry: EntryId, banner: String, hash: Option<Option<EntryHash>>, can_validate: bool },
-    /// The person at the client is to be asked to allow a call.
+    /// The person at the client must be asked to allow a call.
     CallAsked { call: ParkedCall, message: String },
     /// The person at the client answered a question.
     Said { question: RequestNumber, said: Said },
-    /// There is no change to show any more.
+    /// The change to show no longer exists.
     NothingToShow { question: RequestNumber },
-    /// What the person asked to be looked at was, or cannot be.
+    /// The test that the person requested has ended, or is not possible.
     Validated { question: RequestNumber },
-    /// A request waits until the server's admission is checked.
+    /// A request waits for a check of the server's admission.
     CheckWanted,
-    /// The server's admission was checked, and the outcome counts.
+    /// The server's admission was checked, with an outcome that applies.
     Checked(Check),
-    /// A check ended that another session began, and it does not count for what the server answered in this one.
+    /// A check that another session started has ended, and does not cover this session's handshake.
     NotCovered,
     /// The check ended without an outcome.
     NotChecked,
-    /// The check could not even be begun.
+    /// The check could not be started.
     CheckNotBegun,
-    /// [`Command::Judge`] was carried out. `is_reliable` if calls may be decided on the view.
+    /// [`Command::Judge`] was carried out. `is_reliable` says whether calls may be decided on the
+    /// view.
     Judged { is_reliable: bool },
-    /// [`Command::TakeDiscovery`] was carried out. `is_covered` if the last check of admission counts for it.
+    /// [`Command::TakeDiscovery`] was carried out. `is_covered` says whether the last admission
+    /// check covers it.
     Discovered { is_covered: bool },
     /// [`Command::TakeLateGreeting`] was carried out.
     GreetedLate(LateGreeting),
-    /// The session is shown another view: what was fetched for the one before does not count for it.
+    /// The session is shown another view, so what was fetched for the previous one does not apply.
     OtherView,
     /// Time passed.
     Tick,
     /// The commands of the last event were carried out.
     CarriedOut,
-    /// Something of the driver panicked: what was under way may never come to its end.
+    /// A panic in the driver: operations in progress may never complete.
     Faulted,
 }
 
-/// What is to be done.
+/// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Send a list request to the server, for the page at `cursor`.
+    /// Request a list from the server, at `cursor`.
     List {
         request: RequestNumber,
         list: ListKind,
@@ -104,25 +109,26 @@ pub(crate) enum Command {
     Discover {
         request: RequestNumber,
     },
-    /// Send the client's `initialize`, which the gate answered itself.
+    /// Send the client's `initialize`, which the gate has already answered itself.
     Greet {
         request: RequestNumber,
     },
-    /// The answer to a request is not waited for any longer.
+    /// Stop waiting for the answer to a request.
     GiveUp(RequestNumber),
-    /// A re-list begins: calls of this list wait for it.
+    /// Start a re-list, which calls that need this list wait for.
     BeginListing(ListKind),
-    /// A list was fetched. It is judged with the others.
+    /// Store a fetched list. It is judged with the others.
     Keep {
         list: ListKind,
         outcome: ListOutcome,
     },
-    /// Judge what the server says now, and publish the outcome. `is_news` if it has to be judged though no list changed.
+    /// Judge what the server shows now, and publish the outcome. `is_news` means that it must be
+    /// judged although no list changed.
     Judge {
         is_news: bool,
     },
-    /// These lists were asked for at that moment, and judged: what waited for them goes on, or is refused if the view is not
-    /// reliable.
+    /// These lists were requested at the given times, and have been judged. What waited for them
+    /// continues, or is refused if the view is not reliable.
     EndListing {
         lists: Vec<Listed>,
         is_reliable: bool,
@@ -132,28 +138,28 @@ pub(crate) enum Command {
         list: ListKind,
         reason: ReasonCode,
     },
-    /// Remember the answer to `server/discover`.
+    /// Store the response to `server/discover`.
     TakeDiscovery(Arc<str>),
-    /// Take the answer to a greeting that was sent late.
+    /// Handle the response to a delayed handshake.
     TakeLateGreeting(Arc<str>),
     /// Check the server's admission.
     Check,
-    /// Show the client the answers to handshakes that came before the check was begun.
+    /// Show the client the handshake responses that arrived before the check was started.
     DeliverHandshakes {
         before: Instant,
     },
-    /// Go on with what waited for the check.
+    /// Resume what waited for the check.
     ReleaseUnadmitted,
     /// Refuse what waited for the check, which ended without an outcome.
     RefuseUnadmitted,
-    /// Refuse all that waits for a list or for the check.
+    /// Refuse everything that waits for a list or for the check.
     RefuseWaiting(ReasonCode),
-    /// Take every list for stale, and refuse all that waits for anything, an answer of a person included. A request that
-    /// comes meanwhile is not refused with them.
+    /// Mark every list as stale, and refuse everything that waits, even for a person's answer.
+    /// Requests that arrive meanwhile are not refused.
     RefuseAll(ReasonCode),
-    /// Tell a server that was admitted late that the client is initialized.
+    /// Send `initialized` to a server that was admitted late.
     Announce,
-    /// Tell the client which lists a server has that was greeted late.
+    /// Notify the client of the lists of a server whose handshake was delayed.
     TellOffered,
     /// Ask the person at the client about a held entry.
     Ask {
@@ -166,47 +172,47 @@ pub(crate) enum Command {
         question: RequestNumber,
         message: String,
     },
-    /// Ask again, with the change in full.
+    /// Ask again, showing the complete change.
     Show {
         question: RequestNumber,
         entry: EntryId,
     },
-    /// Look at what the tool does, and tell [`Event::Validated`] when that is done.
+    /// Test the tool's behavior, and report [`Event::Validated`] when that is done.
     Validate {
         question: RequestNumber,
         entry: EntryId,
     },
-    /// The question is not waited for any longer.
+    /// Stop waiting for the answer to a question.
     Withdraw(RequestNumber),
     /// The person at the client approved an entry as it was when they were asked.
     Approve {
         entry: EntryId,
         hash: Option<EntryHash>,
     },
-    /// Go on with the calls that a person was asked about.
+    /// Resume the calls that a person was asked about.
     ReleaseAsked(EntryId),
-    /// Go on with a call that the person at the client was to be asked to allow.
+    /// Resume a call that the person at the client was asked to allow.
     ReleaseCall {
         call: ParkedCall,
         answer: CallAnswer,
     },
     Remark(Remark),
-    /// The server cannot be used in this session any more.
+    /// The server can no longer be used in this session.
     End(&'static str),
 }
 
 /// A check of the server's admission that has an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// When the handshake was looked at for it.
+    /// When the check read the handshake.
     pub(crate) began: Instant,
-    /// The outcome is not what the last check found.
+    /// The outcome differs from that of the last check.
     pub(crate) is_news: bool,
-    /// This session has the check repeated while the server is not admitted.
+    /// Whether this session repeats the check while the server is not admitted.
     pub(crate) is_leader: bool,
 }
 
-/// What a person is told.
+/// A message for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remark {
     /// The server did not answer its first request in time.
@@ -215,50 +221,50 @@ pub(crate) enum Remark {
     GreetingRefused,
 }
 
-/// A list that was fetched.
+/// A fetched list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) list: ListKind,
-    /// When it was asked for.
+    /// When it was requested.
     pub(crate) begun: Instant,
-    /// How long the server says that it holds.
+    /// How long it stays valid according to the server.
     pub(crate) ttl: Option<Duration>,
 }
 
-/// What the session looks like when an event is told.
+/// The state of the session at the time of an event.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Glance {
-    /// Nothing of the server may be used: it is not admitted.
+    /// Nothing of the server may be used, because it is not admitted.
     pub(crate) is_closed: bool,
-    /// Admission is checked, and there is no outcome that counts.
+    /// Admission is checked, and there is no valid outcome.
     pub(crate) lacks_check: bool,
-    /// The server answered a handshake.
+    /// The server responded to a handshake.
     pub(crate) is_greeted: bool,
-    /// The client's greeting was answered by the gate, and the server is yet to get it.
+    /// The gate answered the client's handshake, and the server has not received it yet.
     pub(crate) has_kept_greeting: bool,
-    /// The client's handshake is with the server.
+    /// The client's handshake was sent to the server.
     pub(crate) is_greeting: bool,
-    /// The client speaks the revision without sessions.
+    /// The client uses the stateless revision.
     pub(crate) is_stateless: bool,
-    /// Calls are with the server, which may keep it from answering a list.
+    /// The server has pending calls, which may prevent it from answering a list request.
     pub(crate) is_busy: bool,
     /// The server has ended.
     pub(crate) has_ended: bool,
     /// The lists that requests wait for.
     pub(crate) waited: BTreeSet<ListKind>,
-    /// The entries whose calls wait for what a person says.
+    /// The entries whose calls wait for a person's decision.
     pub(crate) asked: BTreeSet<EntryId>,
-    /// The lists that the handshake declares; `None` before there is one.
+    /// The lists that the handshake declares; `None` before there is a handshake.
     pub(crate) offered: Option<BTreeSet<ListKind>>,
     /// What the server was last judged by in this view.
     pub(crate) seen: Arc<Seen>,
-    /// The lists that were fetched since, by any session of the view.
+    /// The lists fetched since then by any session of the view.
     pub(crate) fetched: BTreeMap<ListKind, ListOutcome>,
     /// The lists that another session of the view is fetching.
     pub(crate) fetched_by_others: BTreeSet<ListKind>,
-    /// The lists of the view that calls may be decided on now.
+    /// The lists of the view that calls may currently be decided on.
     pub(crate) fresh: BTreeSet<ListKind>,
-    /// When each list was last asked for in this view.
+    /// When each list was last requested in this view.
     pub(crate) begun: BTreeMap<ListKind, Instant>,
 }
 
@@ -279,14 +285,14 @@ struct Handshake {
     is_greeting: bool,
 }
 
-/// A list that is being asked for.
+/// A list that is being requested.
 #[derive(Debug)]
 struct OpenListing {
-    /// The request that is out.
+    /// The pending request.
     request: RequestNumber,
     pages: Listing,
     begun: Instant,
-    /// How long it was waited for while no call was in flight.
+    /// How long it has been waited for while no call was in flight.
     waited: Duration,
 }
 
@@ -296,22 +302,22 @@ pub(crate) struct Keeper {
     listings: BTreeMap<ListKind, OpenListing>,
     /// What was fetched with this event.
     outcomes: BTreeMap<ListKind, ListOutcome>,
-    /// The server has to be judged again, though no list may have changed.
+    /// The server must be judged again, even if no list changed.
     has_news: bool,
-    /// Lists that were fetched since the keeper last had all of them.
+    /// Lists fetched since the keeper last had all of them.
     finished: Vec<(ListKind, Instant)>,
-    /// Those that could not be fetched.
+    /// Lists that could not be fetched.
     failed: BTreeMap<ListKind, ReasonCode>,
     wanted: BTreeSet<ListKind>,
     handshake: Option<Handshake>,
     has_discovered: bool,
-    /// Lists that the server said have changed, and that were not asked for since.
+    /// Lists that the server announced as changed, and that were not requested since.
     changed: BTreeSet<ListKind>,
     questions: BTreeMap<RequestNumber, Question>,
     admission: Admissions,
     judging: Option<Judging>,
     requests: u64,
-    /// When the last event was told.
+    /// The time of the last event.
     told_at: Instant,
 }
 
@@ -336,8 +342,8 @@ impl Keeper {
         }
     }
 
-    /// Takes an event. The caller carries the commands out in their order, and tells [`Event::CarriedOut`] after them, until
-    /// there are none.
+    /// Handles an event. The caller carries out the commands in order and then passes
+    /// [`Event::CarriedOut`], until there are no more commands.
     #[must_use]
     pub(crate) fn on(&mut self, event: Event, glance: &Glance, now: Instant) -> Vec<Command> {
         let mut commands = Vec::new();
@@ -346,7 +352,7 @@ impl Keeper {
         self.outcomes.clear();
         self.hear(event, glance, now, &mut commands);
         self.pass_time(passed, glance, &mut commands);
-        // Commands change what the glance shows: nothing new is begun before they are carried out.
+        // Commands change the glance, so start nothing new before they are carried out.
         if commands.is_empty() {
             self.begin_check(glance, now, &mut commands);
             self.begin_wanted(glance, now, &mut commands);
@@ -401,7 +407,7 @@ impl Keeper {
         }
     }
 
-    /// Whether time changes nothing: nothing is under way, and nothing is wanted.
+    /// Whether the passage of time has no effect: nothing is in progress, and nothing is wanted.
     pub(crate) fn is_idle(&self) -> bool {
         self.listings.is_empty()
             && self.finished.is_empty()
@@ -412,7 +418,7 @@ impl Keeper {
             && self.admission.is_idle()
     }
 
-    /// What the server answers to a list, as far as that is known.
+    /// The server's answer to a list request, as far as it is known.
     fn outcome<'a>(&'a self, list: ListKind, glance: &'a Glance) -> Option<&'a ListOutcome> {
         let fetched = self.outcomes.get(&list).or(glance.fetched.get(&list));
         fetched.or(glance.seen.lists.get(&list))
@@ -422,7 +428,7 @@ impl Keeper {
         self.outcome(list, glance).is_some()
     }
 
-    /// A list was fetched.
+    /// Stores a fetched list.
     fn keep(&mut self, list: ListKind, outcome: ListOutcome, out: &mut Vec<Command>) {
         self.outcomes.insert(list, outcome.clone());
         out.push(Command::Keep { list, outcome });
@@ -432,12 +438,12 @@ impl Keeper {
         self.admission.is_checking()
     }
 
-    /// Whether this session has the server checked again while it is not admitted.
+    /// Whether this session repeats the check while the server is not admitted.
     pub(crate) fn repeats_check(&self) -> bool {
         self.admission.is_repeated()
     }
 
-    /// Gives up what is being fetched. Lists that requests wait for are fetched again.
+    /// Stops what is being fetched. Lists that requests wait for are fetched again.
     fn forget_listings(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         let listings = std::mem::take(&mut self.listings).into_values().map(|open| open.request);
         out.extend(listings.map(Command::GiveUp));
@@ -447,7 +453,7 @@ impl Keeper {
         self.wanted.extend(&glance.waited);
     }
 
-    /// All that waits for what was under way is refused. The next call has everything asked for from the beginning.
+    /// Refuses everything that waits for operations in progress. The next call starts over.
     fn begin_again(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         self.forget_listings(glance, out);
         let handshake = self.handshake.take().map(|handshake| handshake.request);
@@ -459,7 +465,8 @@ impl Keeper {
         out.push(Command::RefuseAll(ReasonCode::Internal));
     }
 
-    /// A server that does not even say who it is in time is not waited for any longer. The next call asks again.
+    /// Stops waiting for a server that does not complete the handshake in time. The next call tries
+    /// again.
     fn end_handshake(&mut self, now: Instant, out: &mut Vec<Command>) {
         let patience = self.settings.start_timeout;
         let is_over =
@@ -470,14 +477,15 @@ impl Keeper {
         self.refuse_waiting(ReasonCode::Timeout, out);
     }
 
-    /// Refuses everything that waits for the server to say what it is. The next call asks again.
+    /// Refuses everything that waits for the server's handshake. The next call tries again.
     fn refuse_waiting(&mut self, reason: ReasonCode, out: &mut Vec<Command>) {
         self.wanted.clear();
         self.admission.is_wanted = false;
         out.push(Command::RefuseWaiting(reason));
     }
 
-    /// Gives up lists whose time is over. While calls are in flight the server may be busy with them.
+    /// Stops waiting for lists that have timed out. While calls are in flight, the server may be
+    /// busy with them.
     fn pass_time(&mut self, time: Duration, glance: &Glance, out: &mut Vec<Command>) {
         if glance.is_busy {
             return;
@@ -493,12 +501,14 @@ impl Keeper {
         }
     }
 
-    /// Begins what is wanted, as far as it can be asked for now.
+    /// Starts what is wanted, as far as it can be requested now.
     fn begin_wanted(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
-        // Nothing is asked of a server that is not admitted, or whose handshake is still to be checked.
+        // Request nothing from a server that is not admitted, or whose handshake still must be
+        // checked.
         let is_closed = glance.is_closed || glance.lacks_check;
         if !self.finished.is_empty() {
-            // What was fetched is judged with every other list, also if the session that fetched one of them has ended.
+            // What was fetched is judged with all other lists, even if the session that fetched one
+            // of them has ended.
             let is_missing =
                 |list: &ListKind| !self.is_known(*list, glance) && !self.failed.contains_key(list);
             let missing: Vec<ListKind> = ListKind::ALL.into_iter().filter(is_missing).collect();
@@ -507,20 +517,21 @@ impl Keeper {
         if self.wanted.is_empty() || is_closed || !self.is_met(glance, now, out) {
             return;
         }
-        // A server is judged as a whole, so a list that is not known yet is asked for with any other.
+        // A server is judged as a whole, so any request includes the lists that are not known yet.
         let unknown: Vec<ListKind> =
             ListKind::ALL.into_iter().filter(|list| !self.is_known(*list, glance)).collect();
         self.wanted.extend(&unknown);
         for list in std::mem::take(&mut self.wanted) {
             if self.listings.contains_key(&list) || glance.fetched_by_others.contains(&list) {
-                // One listing serves all that wait. It is wanted again only where the server said that it changed since.
+                // One listing serves all waiting requests. It is repeated only if the server
+                // announced a change since.
                 if self.changed.contains(&list) {
                     self.wanted.insert(list);
                 }
                 continue;
             }
             if glance.fresh.contains(&list) && !glance.waited.contains(&list) {
-                // Another session fetched it, after whatever made this one want it.
+                // Another session fetched it after this one wanted it.
                 self.changed.remove(&list);
                 continue;
             }
@@ -545,7 +556,7 @@ impl Keeper {
         self.finish_all(glance, now, out);
     }
 
-    /// Whether the server can be asked for anything: it was greeted, or needs no greeting.
+    /// Whether requests can be sent to the server: the handshake is done, or none is needed.
     fn is_met(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) -> bool {
         if glance.is_greeted || self.has_discovered {
             return true;
@@ -565,7 +576,7 @@ impl Keeper {
         false
     }
 
-    /// Requests that wait for a list of a server that is not admitted are decided without it.
+    /// Decides requests that wait for a list of an unadmitted server without that list.
     fn end_unwanted(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         if !glance.is_closed || glance.lacks_check {
             return;
@@ -624,7 +635,7 @@ impl Keeper {
         };
         match open.pages.hear(answer) {
             Step::Done(outcome) => self.finish(list, outcome, glance, now, out),
-            // Meanwhile it turned out that the server is not admitted: it is asked for no further page.
+            // It turned out that the server is not admitted, so no further pages are requested.
             Step::Ask(_) if glance.is_closed => {
                 self.fail(list, ReasonCode::UpstreamUnreachable, glance, out);
             }
@@ -636,8 +647,8 @@ impl Keeper {
         }
     }
 
-    /// Asks about a held entry. Further calls of it share the question. If the call went on meanwhile, with the answer to an
-    /// earlier question, nothing waits for what the person says.
+    /// Asks about a held entry. Further calls of it share the question. If the call has already
+    /// continued, with the answer to an earlier question, nothing waits for the person's answer.
     fn asked(&mut self, asked: Asked, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         let Asked { entry, banner, hash, can_validate } = asked;
         let is_open = self.questions.values().any(|open| open.about.entry() == Some(&entry));
@@ -652,7 +663,7 @@ impl Keeper {
         out.push(Command::Ask { question, banner, can_validate });
     }
 
-    /// Asks about one call. Each call has a question of its own.
+    /// Asks about one call. Each call has its own question.
     fn call_asked(
         &mut self,
         call: ParkedCall,
@@ -673,14 +684,15 @@ impl Keeper {
         self.questions.insert(number, Question { about, deadline });
     }
 
-    /// INVARIANT: each kind of question has a yes of its own, so an answer to one never settles the other.
+    /// INVARIANT: each kind of question has its own affirmative answer, so an answer to one kind
+    /// never settles the other.
     fn said(&mut self, number: RequestNumber, said: Said, out: &mut Vec<Command>) {
         let Some(Question { about, .. }) = self.questions.get(&number) else { return };
         match (about, said) {
             (About::Entry { entry, .. }, Said::Show) => {
                 out.push(Command::Show { question: number, entry: entry.clone() });
             }
-            // The calls go on waiting: what is found decides about them.
+            // The calls continue to wait: the result of the test decides about them.
             (About::Entry { entry, .. }, Said::Validate) => {
                 out.push(Command::Validate { question: number, entry: entry.clone() });
             }
@@ -705,7 +717,7 @@ impl Keeper {
         }
     }
 
-    /// A person who does not answer leaves the calls held, and allows none.
+    /// If a person does not answer, held calls stay held, and no call is allowed.
     fn end_questions(&mut self, now: Instant, out: &mut Vec<Command>) {
         let over = self.questions.iter().filter(|(_, question)| question.deadline <= now);
         let over: Vec<RequestNumber> = over.map(|(number, _)| *number).collect();

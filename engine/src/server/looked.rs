@@ -1,4 +1,4 @@
-//! A look at a server outside every session: an administrator asked for it, or a schedule did.
+//! Listing a server outside of any session, requested by an administrator or a schedule.
 
 use super::{Known, Server};
 use crate::judge::{Instance, Seen};
@@ -9,11 +9,12 @@ use gate::server::ServerStatus;
 use store::StoreError;
 use wire::Observed;
 
-/// A look is no process's: it has a view of its own, which lasts until the next look. A server that showed a change here is
-/// not taken for unchanged because a process that runs since before the change does not show it.
+/// Such a listing belongs to no process, so it has its own view, which lasts until the next one. If
+/// it shows a change, the server must not be treated as unchanged because an older process does not
+/// show that change.
 const LOOKED: Instance = Instance(u64::MAX - 1);
 
-/// Why what was seen counts for nothing.
+/// Why what was seen cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     #[error("what the server says of itself cannot be read in one way")]
@@ -25,12 +26,13 @@ pub enum LookError {
 }
 
 impl Server {
-    /// Takes in what the server said when it was looked at: pins it at first use, pins benign changes again, and holds the
-    /// rest, as in a session. Returns the status of the server after that.
+    /// Takes in what the server showed: pins it on first use, re-pins benign changes, and holds the
+    /// rest, like a session. Returns the resulting status of the server.
     pub fn take_in(&self, observed: &Observed, origin: Entry) -> Result<ServerStatus, LookError> {
         let seen = seen_of(observed, origin);
         let surface = seen.surface().ok_or(LookError::Unreadable)?;
-        // What people decided since counts for every view before this one is compared with the others.
+        // Apply people's recent decisions to every view before this one is compared with the
+        // others.
         self.look_again()?;
         let mut judge = self.judge();
         if judge.status()? == ServerStatus::Quarantined {
@@ -40,14 +42,15 @@ impl Server {
         let status = judge.status()?;
         drop(judge);
         if status == ServerStatus::Changed {
-            // INVARIANT: what was found here is held for the next call: no call is decided on what a session saw before.
+            // INVARIANT: what was found here is held for the next call, so no call is decided on
+            // what a session saw before.
             self.views().iter().for_each(|view| view.change(Known::outdate));
         }
         Ok(status)
     }
 }
 
-/// The surface of a server that was looked at, for the acts of people that need one.
+/// The surface of a listed server, for people's acts that need one.
 pub fn looked_surface(observed: &Observed, origin: Entry) -> Result<Surface, LookError> {
     seen_of(observed, origin).surface().ok_or(LookError::Unreadable)
 }

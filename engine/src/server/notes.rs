@@ -1,5 +1,5 @@
-//! What a person is told without a call: what monitor notes instead of holding, and what is held when it is first seen
-//! because of a marker. Told once for each version of an entry.
+//! Notes that a person gets independently of calls: what monitor notes instead of holding, and what
+//! is held on first use because of a marker. Reported once per version of an entry.
 
 use contract::change::ChangeKind;
 use contract::hash::EntryHash;
@@ -11,7 +11,7 @@ use gate::server::ServerId;
 use gate::words::{Audience, deciding, entry_name, held_at_first_sight, say_of};
 use std::collections::HashSet;
 
-/// The most notes that are remembered as told.
+/// The most notes that are remembered as reported.
 const MAX_TOLD: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// The sentences that were not told yet.
+    /// The sentences that were not reported yet.
     pub(super) fn take(&mut self, server: &ServerId, judgement: &SurfaceJudgement) -> Vec<String> {
         let mut notes = Vec::new();
         let is_monitor = judgement.posture == Posture::Monitor;
@@ -51,7 +51,7 @@ impl Notes {
     }
 }
 
-/// Whether an entry is held for a marker, and nothing of it was ever accepted.
+/// Whether an entry is held for a marker, and no version of it was ever accepted.
 fn is_marked(judged: &Judgement) -> bool {
     let has_marker = judged.findings.iter().any(|found| found.kind == ChangeKind::MarkerFound);
     judged.before.is_none() && judged.verdict.is_held() && has_marker

@@ -1,5 +1,5 @@
-//! Requests that are answered before a session is open for them: the caller may not make them, or the server cannot be
-//! reached. Each has its decision in the ledger like any other.
+//! Requests that are answered without a session: the caller may not make them, or the server cannot
+//! be reached. Each has its decision in the ledger like any other.
 
 use super::Server;
 use crate::call::{Call, Subject};
@@ -20,26 +20,26 @@ pub struct Unlinked<'a> {
     /// The raw id.
     pub id: &'a [u8],
     pub principal: &'a Principal,
-    /// How the server stands by what was last recorded of it.
+    /// The server's situation according to its recorded surface.
     pub situation: &'a Situation,
     pub trace_id: Option<&'a str>,
     pub begun: Instant,
 }
 
 impl Server {
-    /// Refuses a request that the caller may not make, whatever the server says. Returns the answer, or `None` if the request
-    /// may go on to a session, which decides on it as a whole.
+    /// Refuses a request that the caller may not make, regardless of the server. Returns the
+    /// response, or `None` if the request may proceed to a session, which makes the full decision.
     pub fn refuse_unpermitted(&self, request: &Unlinked<'_>) -> Option<Vec<u8>> {
         let held = HeldTools::default();
         let Unlinked { call, principal, situation, .. } = request;
         let decided = self.path.foresee(call, principal, situation, &held, Instant::now());
-        // The session asks for an approval.
+        // The session requests an approval if one is needed.
         let is_about_caller = decided.needs_approval.is_none()
             && decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
         is_about_caller.then(|| self.refuse_unlinked(request, &decided))
     }
 
-    /// Whether the principal may use methods of the server that are about none of its entries.
+    /// Whether the principal may use methods of the server that concern none of its entries.
     pub fn permits_use(&self, principal: &Principal) -> bool {
         let call = Call::about(Subject::Server);
         self.path.authorizer().is_none_or(|authorizer| {
@@ -53,7 +53,7 @@ impl Server {
         self.refuse_for(request, ReasonCode::UpstreamUnreachable, words)
     }
 
-    /// Refuses a request because as many are in flight as may be.
+    /// Refuses a request because too many are in flight.
     pub fn refuse_busy(&self, request: &Unlinked<'_>, words: &str) -> Vec<u8> {
         self.refuse_for(request, ReasonCode::RateLimited, words)
     }
@@ -63,7 +63,7 @@ impl Server {
         self.deny_unlinked(request, Denial::new(reason, words))
     }
 
-    /// Refuses a request for a reason that was found before a session was asked.
+    /// Refuses a request for a reason that was found before a session was involved.
     pub fn deny_unlinked(&self, request: &Unlinked<'_>, denial: Denial) -> Vec<u8> {
         self.refuse_unlinked(request, &Decided::from(Ruling::Deny(denial)))
     }

@@ -1,5 +1,5 @@
-//! What is known of a server in one view: one value behind an atomic pointer. A call reads it without a lock, and every
-//! change replaces it as a whole.
+//! What is known about a server in one view: a single value behind an atomic pointer. A call reads
+//! it without a lock, and every change replaces it as a whole.
 
 use crate::admission::Checked;
 use crate::judge::{Instance, Judged, Seen, ViewKey};
@@ -13,18 +13,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wire::listing::ListOutcome;
 
-/// How fresh one list of a view is.
+/// The freshness of one list in a view.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Freshness {
-    /// When the newest listing was begun, complete or not.
+    /// When the newest listing was started, complete or not.
     pub begun_at: Option<Instant>,
-    /// When the last complete listing was begun.
+    /// When the last complete listing was started.
     pub listed_at: Option<Instant>,
-    /// The session whose connection the list is being fetched over.
+    /// The session whose connection is used to fetch the list.
     pub listed_by: Option<SessionKey>,
-    /// The server said that the list changed, or a listing failed.
+    /// The server announced that the list changed, or a listing failed.
     pub is_stale: bool,
-    /// The server's own limit. It may only shorten the maximum age.
+    /// The server's own limit. It can only shorten the maximum age.
     pub ttl: Option<Duration>,
 }
 
@@ -40,23 +40,24 @@ impl Freshness {
     }
 }
 
-/// What is known of a server in one view.
+/// What is known about a server in one view.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub situation: Arc<Situation>,
-    /// The pins that the handshake is shaped by.
+    /// The pins that shape the handshake.
     pub book: Arc<PinBook>,
     /// Whether the server was ever pinned.
     pub has_baseline: bool,
-    /// What the situation was made of, in this view from the beginning.
+    /// What the situation was derived from, in this view from the start.
     pub seen: Arc<Seen>,
-    /// The newest answer to `initialize` or `server/discover`.
+    /// The newest response to `initialize` or `server/discover`.
     pub handshake: Option<Arc<str>>,
-    /// The newest check of the server's admission. Each session knows whether it counts for what the server answered there.
+    /// The newest admission check. Each session knows whether it covers that session's handshake.
     pub checked: Option<Arc<Checked>>,
-    /// Lists that were fetched since the situation was made. A server is judged as a whole, once all of them are there.
+    /// Lists fetched since the situation was made. A server is judged as a whole, once all of them
+    /// are present.
     pub fetched: BTreeMap<ListKind, ListOutcome>,
-    /// The server changed what it says since the situation was made.
+    /// The server's surface changed since the situation was made.
     pub is_unjudged: bool,
     freshness: BTreeMap<ListKind, Freshness>,
 }
@@ -85,7 +86,7 @@ impl Known {
         self.freshness.entry(list).or_default()
     }
 
-    /// The same for these lists. Returns whether one of them was current until now.
+    /// Like [`Self::outdate`], for these lists. Returns whether one of them was current until now.
     pub(crate) fn outdate_lists(&mut self, lists: &[ListKind]) -> bool {
         let mut is_news = false;
         for list in lists {
@@ -94,12 +95,12 @@ impl Known {
         is_news
     }
 
-    /// No call is decided on any list before it was fetched again.
+    /// Prevents calls from being decided on any list before it is fetched again.
     pub(crate) fn outdate(&mut self) {
         self.freshness.values_mut().for_each(|freshness| freshness.is_stale = true);
     }
 
-    /// The lists that a session fetches, by whether this is the session.
+    /// The lists that a session is fetching, selected by `by`.
     pub(crate) fn listed(
         &self,
         is_wanted: impl Fn(SessionKey) -> bool,
@@ -109,11 +110,11 @@ impl Known {
     }
 }
 
-/// A server as the callers meet it that are shown the same lists.
+/// A server as seen by callers that are shown the same lists.
 pub struct ServerView {
     pub(crate) key: ViewKey,
     known: ArcSwap<Known>,
-    /// Held while a new value is made of the old one.
+    /// Locked while a new value is derived from the old one.
     changing: Mutex<()>,
 }
 
@@ -141,7 +142,7 @@ impl ServerView {
         self.known.load()
     }
 
-    /// Replaces what is known. If `change` panics, what was known before stays.
+    /// Replaces what is known. If `change` panics, the previous value stays.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = Known::clone(&self.known.load());

@@ -1,5 +1,6 @@
-//! Calls that a person has to approve, another one or the one at the client: they wait in the table until that person has
-//! decided or the wait is over, and are decided on again then.
+//! Calls that a person must approve, either another person or the one at the client. They wait in
+//! the table until that person has decided or the wait has timed out, and are then decided on
+//! again.
 
 use super::{Met, Passage, Session};
 use crate::call::Target;
@@ -19,17 +20,17 @@ use std::sync::Arc;
 use std::time::Instant;
 use wire::envelope::members;
 
-/// Why the person at the client was not asked, and what to do.
+/// Why the person at the client was not asked, and what to do about it.
 const CANNOT_BE_ASKED: &str = "they cannot be asked: this client shows no questions (`elicitation`), or too many are \
     open. A person uses a client that shows them, answers those that are open, or takes the tool off `approval.tools` in \
     holdpoint.toml";
 
 impl Session {
-    /// Decides on a request. A call that needs approval goes on with one that was granted, which is used up before the call
-    /// is sent.
+    /// Decides on a request. A call that needs approval proceeds with one that was granted, which
+    /// is used up before the call is sent.
     pub(super) fn decide_approved(&self, passage: &Passage<'_>, met: &Met) -> Decided {
         let call = &passage.request.call;
-        // A call that waited for a person was counted when it came.
+        // A call that waited for a person was counted when it arrived.
         let decided = match passage.asking {
             Asking::Done | Asking::Answered { .. } => self.decide_again(call, met),
             Asking::Open | Asking::Shows => self.decide(call, met),
@@ -41,9 +42,11 @@ impl Session {
         }
     }
 
-    /// A call that the person at the client has to allow goes on with a yes to this very call, or waits until it is asked.
+    /// Lets a call that the person at the client must allow proceed if they allowed this exact
+    /// call, and otherwise makes it wait for the question.
     ///
-    /// INVARIANT: the yes is kept with the request whose bytes are sent, so it counts for nothing else.
+    /// INVARIANT: the permission is stored with the request whose bytes are sent, so it applies to
+    /// nothing else.
     fn seek_allowance(&self, passage: &Passage<'_>, met: &Met, decided: Decided) -> Decided {
         let target = passage.request.call.target;
         let contract = target.and_then(|target| contract_of(met, target));
@@ -142,7 +145,7 @@ impl Session {
         }
     }
 
-    /// Uses up the approval that a call goes on with, if it needs one.
+    /// Uses up the approval that a call proceeds with, if it needs one.
     pub(super) fn use_up(&self, grant: Option<&ApprovalGrant>) -> ApprovalUse {
         match (grant.and_then(|grant| grant.taken.as_ref()), self.server.path.desk()) {
             (None, _) => ApprovalUse::Used,
@@ -151,7 +154,8 @@ impl Session {
         }
     }
 
-    /// Has a call wait for a person. Returns whether it is taken care of; if not, it is refused.
+    /// Makes a call wait for a person. Returns whether that was possible; if not, the call is
+    /// refused.
     pub(super) fn park(&self, passage: &Passage<'_>, approval: &AwaitedApproval) -> bool {
         let id = passage.request.id;
         let can_be_asked = match approval {
@@ -176,11 +180,11 @@ impl Session {
         true
     }
 
-    /// Asks the person at the client to allow a call that waits for it.
+    /// Asks the person at the client to allow a waiting call.
     fn ask_to_allow(&self, passage: &Passage<'_>, contract: EntryHash) {
         let call = &passage.request.call;
         let at = self.at(passage.request.id.key());
-        // One that was cancelled just now waits no more.
+        // A call that was just cancelled no longer waits.
         let parked = self.state().requests.parked(at, contract);
         if let (Some(parked), Some(target)) = (parked, call.target) {
             let message = call_in_words(self.server.id.as_str(), target.key, call.arguments);
@@ -188,8 +192,8 @@ impl Session {
         }
     }
 
-    /// Goes on with a call that the person at the client was asked to allow. They may have taken longer than what it is
-    /// decided on may be old.
+    /// Resumes a call that the person at the client was asked to allow. They may have taken longer
+    /// than the maximum age of what the call is decided on.
     pub(crate) fn resume_answered(&self, call: &ParkedCall, answer: CallAnswer) {
         let asking = Asking::Answered { answer, contract: call.contract, at: now() };
         let deadline = self.server.settings.call_deadline(Instant::now());
@@ -201,7 +205,7 @@ impl Session {
         }
     }
 
-    /// Goes on with a call once another person has decided.
+    /// Resumes a call once another person has decided.
     fn watch(&self, passage: &Passage<'_>, approval: &str) {
         let Some(desk) = self.server.path.desk() else { return };
         let key = RequestKey { session: self.key, id: passage.request.id.to_owned() };
@@ -215,14 +219,15 @@ impl Session {
         desk.watch(approval, Box::new(resume));
     }
 
-    /// Goes on with a call that waits for another person, unless it went on already.
+    /// Resumes a call that waits for another person, unless it was already resumed.
     fn resume_parked(&self, key: &RequestKey) {
         if self.state().requests.release_parked(key.as_ref()) {
             self.resume(key);
         }
     }
 
-    /// The client of a request has left: a call that needs the approval of another person is not made for it.
+    /// Handles the disconnection of a request's client: a call that needs another person's approval
+    /// is not made.
     pub fn client_left(&self, id: &[u8]) {
         let abandoned = self.state().requests.abandon(self.at(id));
         if let Some(id) = abandoned {
@@ -231,7 +236,7 @@ impl Session {
     }
 }
 
-/// The tool's entry as it was accepted.
+/// The hash of the tool's accepted entry.
 fn contract_of(met: &Met, target: Target<'_>) -> Option<EntryHash> {
     let hash = match met.situation().view.find(target) {
         Found::Unchanged(hashes) => Some(hashes.entry),

@@ -1,8 +1,9 @@
-//! Asking the person at the client where there is no session: a call that is held, or that they have to allow, is answered
-//! with a question, and the client calls again with what the person said (`input_required`, revision 2026-07-28).
+//! Questions to the person at the client in stateless mode: a call that is held, or that they must
+//! allow, is answered with a question, and the client repeats the call with their answer
+//! (`input_required`, revision 2026-07-28).
 //!
-//! A question has an unguessable token. It counts once, for one entry as it was then, and for a while; one about a call
-//! counts for the same arguments alone.
+//! A question has an unguessable token. It is valid once, for one version of an entry, and for a
+//! limited time; a question about a call is valid only for the same arguments.
 
 use super::{Passage, Session, is_settleable};
 use crate::decide::AwaitedApproval;
@@ -22,15 +23,15 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 use wire::envelope::{Envelope, Kind, Params, members};
 
-/// Our tokens begin so; a server's own would not be one of ours.
+/// The prefix of our tokens, so that a server's own is never mistaken for one.
 const TOKEN: &str = "holdpoint-input-";
-/// What our question is called among those that a client is asked at once.
+/// The name of our question among those that a client is asked at the same time.
 const QUESTION: &str = "holdpoint";
-/// The most tokens of one question. A further one takes the place of the oldest.
+/// The most tokens per question. A further one replaces the oldest.
 const MAX_TOKENS: usize = 10;
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// A question that a client has not come back with.
+/// A question that a client has not returned with yet.
 #[derive(Debug)]
 pub(super) struct OpenQuestion {
     entry: EntryId,
@@ -38,28 +39,28 @@ pub(super) struct OpenQuestion {
     deadline: Instant,
 }
 
-/// What of an entry is asked about.
+/// What a question about an entry asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Subject {
-    /// Its change. This would be approved: nothing else, whatever the server says meanwhile.
+    /// Its change. Exactly this hash would be approved, whatever the server shows meanwhile.
     Change(Option<EntryHash>),
-    /// One call of it, by a hash of the arguments.
+    /// One call of it, identified by a hash of the arguments.
     Call { contract: EntryHash, arguments: [u8; 32] },
 }
 
 impl OpenQuestion {
-    /// What is asked; calls that are made side by side ask the same, each with its own token.
+    /// What the question asks. Concurrent calls ask the same, each with its own token.
     fn subject(&self) -> (&EntryId, Subject) {
         (&self.entry, self.about)
     }
 }
 
-/// Questions by their tokens.
+/// Questions by token.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions(HashMap<String, OpenQuestion>);
 
 impl OpenQuestions {
-    /// Returns whether there is room for the question. A question that is open already always has room.
+    /// Returns whether there is room for the question. There always is if it is already open.
     fn open(&mut self, token: String, question: OpenQuestion, now: Instant) -> bool {
         self.0.retain(|_, open| open.deadline > now);
         let subjects: HashSet<_> = self.0.values().map(OpenQuestion::subject).collect();
@@ -75,21 +76,22 @@ impl OpenQuestions {
         true
     }
 
-    /// The question of a token, which counts no more after it.
+    /// Takes the question of a token, which is invalid afterwards.
     fn take(&mut self, token: &str, now: Instant) -> Option<OpenQuestion> {
         self.0.remove(token).filter(|question| question.deadline > now)
     }
 }
 
-/// A call that a client came back with, as it goes on.
+/// A repeated call, as it proceeds.
 pub(super) struct Returned {
-    /// The call without what was said to us.
+    /// The call without the answer to our question.
     pub(super) frame: Vec<u8>,
     pub(super) asking: Asking,
 }
 
 impl Session {
-    /// The answer to a held call that asks the person at the client; nothing where they cannot be asked.
+    /// The response to a held call that asks the person at the client; `None` if they cannot be
+    /// asked.
     pub(super) fn input_required(
         &self,
         passage: &Passage<'_>,
@@ -112,7 +114,8 @@ impl Session {
         self.question_as_answer(passage, entry, about, shown)
     }
 
-    /// The answer to a call that asks the person at the client to allow it; nothing where they cannot be asked.
+    /// The response to a call that asks the person at the client to allow it; `None` if they cannot
+    /// be asked.
     pub(super) fn allowance_required(
         &self,
         passage: &Passage<'_>,
@@ -130,7 +133,7 @@ impl Session {
         self.question_as_answer(passage, entry, about, call_parameters(&message))
     }
 
-    /// The answer to a call that asks the person at the client, if its client shows questions.
+    /// The response that asks the person at the client, if the client supports questions.
     fn question_as_answer(
         &self,
         passage: &Passage<'_>,
@@ -161,7 +164,8 @@ impl Session {
         Some([beginning, id, br#","result":"#, result.as_bytes(), b"}"].concat())
     }
 
-    /// Takes what the person said out of a call that a client came back with. Nothing where it is not one of ours.
+    /// Extracts the person's answer from a repeated call. Returns `None` if the call does not
+    /// answer a question of ours.
     pub(super) fn returned(&self, envelope: &Envelope<'_>) -> Option<Returned> {
         let asks = self.server.settings.asks_in_client || self.server.path.asks_person();
         let params = envelope.params.as_ref().filter(|_| asks)?;
@@ -169,9 +173,10 @@ impl Session {
         if !token.starts_with(TOKEN) {
             return None;
         }
-        // INVARIANT: a token counts once, and what was said to us is not for the server.
+        // INVARIANT: a token is valid once, and the answer to our question is not forwarded to the
+        // server.
         let question = self.state().open_questions.take(&token, Instant::now());
-        // A token that is none of ours, or not any more, is as if it were not there: the call counts as a new one.
+        // An unknown or expired token is ignored, so the call counts as a new one.
         let asking =
             question.map_or(Asking::Open, |question| self.hear(&question, envelope, params));
         let kept = with_member(params.raw, "requestState", None);
@@ -189,7 +194,7 @@ impl Session {
         let said = said_of(question, envelope, params);
         match (question.about, said) {
             (Subject::Change(_), Said::Show) => Asking::Shows,
-            // The call is held meanwhile; the next one finds what was seen.
+            // The call stays held for now; the next one uses the result of the test.
             (Subject::Change(_), Said::Validate) => {
                 self.wake(SessionWake::Validate(question.entry.clone()));
                 Asking::Done
@@ -202,7 +207,7 @@ impl Session {
             (Subject::Call { contract, arguments }, Said::Allow) => {
                 match arguments == hash_of(member(params.raw, "arguments")) {
                     true => Asking::Answered { answer: CallAnswer::Allowed, contract, at: now() },
-                    // It is another call, which they are asked about.
+                    // It is a different call, so they are asked about it.
                     false => Asking::Done,
                 }
             }
@@ -213,7 +218,8 @@ impl Session {
         }
     }
 
-    /// Records that the person at the client approved an entry, if it is still what they were asked about.
+    /// Records that the person at the client approved an entry, provided that it is still the one
+    /// they were asked about.
     pub(crate) fn approve_for(&self, entry: &EntryId, hash: Option<EntryHash>) {
         let (seen, by) = {
             let state = self.state();
@@ -229,7 +235,7 @@ impl Session {
     }
 }
 
-/// What the person said to a question, in a call that the client came back with.
+/// The person's answer to a question, in a repeated call.
 fn said_of(question: &OpenQuestion, envelope: &Envelope<'_>, params: &Params<'_>) -> Said {
     let Kind::Request { method, .. } = &envelope.kind else { return Said::Keep };
     let target = crate::call::Method::of(method).target(Some(params));
@@ -240,13 +246,13 @@ fn said_of(question: &OpenQuestion, envelope: &Envelope<'_>, params: &Params<'_>
     read_answer(&[br#"{"result":"#.as_slice(), answer, b"}"].concat())
 }
 
-/// What an answer about a call is bound to: its arguments, byte for byte.
+/// Binds an answer about a call to its exact arguments, byte for byte.
 fn hash_of(arguments: Option<&[u8]>) -> [u8; 32] {
     Sha256::digest(arguments.unwrap_or_default()).into()
 }
 
-/// Whether the parameters of a call say that its client shows questions, and carry no answers to others: those would get
-/// lost.
+/// Whether a call's parameters show that its client supports questions, and contain no answers to
+/// other questions: those would be lost.
 fn can_be_asked(params: &[u8]) -> bool {
     let is_answer = |(name, _): (std::borrow::Cow<'_, str>, &[u8])| {
         matches!(&*name, "requestState" | "inputResponses")
@@ -254,7 +260,7 @@ fn can_be_asked(params: &[u8]) -> bool {
     let meta = member(params, "_meta");
     let capabilities = meta.and_then(|meta| member(meta, META_CAPABILITIES));
     let asked = capabilities.and_then(|capabilities| member(capabilities, "elicitation"));
-    // One that names its ways names this one, or has none to name.
+    // A client that lists its supported modes must list this one; one without a list supports it.
     let shows_forms = asked.is_some_and(|asked| {
         asked.first() == Some(&b'{')
             && (members(asked).next().is_none() || member(asked, "form").is_some())
@@ -262,7 +268,7 @@ fn can_be_asked(params: &[u8]) -> bool {
     shows_forms && !members(params).any(is_answer)
 }
 
-/// What a client says in a `_meta` that it can do, where that can be remembered.
+/// The client's capabilities in a `_meta`, if they can be stored.
 pub(super) fn capabilities_in(meta: &[u8]) -> Option<ClientCapabilities> {
     ClientCapabilities::read(member(meta, META_CAPABILITIES)?).ok()
 }

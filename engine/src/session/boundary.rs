@@ -1,8 +1,8 @@
-//! A bug of ours stops one message, not the session. Each message is handled inside a boundary: a panic becomes a refusal
-//! with -32012, a line in the error log and a released request.
+//! A bug in the gate stops one message, not the session. Each message is handled inside a boundary
+//! that turns a panic into a refusal with -32012, a line in the error log and a released request.
 //!
-//! A lock that was held during a panic may guard something that is half changed. Nothing is decided on that: the session
-//! refuses whatever comes from then on. Several panics within a short time end the session.
+//! A lock that was held during a panic may protect inconsistent data. Nothing is decided with that:
+//! the session refuses everything from then on. Several panics within a short time end the session.
 
 pub(crate) use contract::trip::trip;
 
@@ -20,33 +20,34 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use wire::envelope::{Envelope, Kind, OwnedId};
 
-/// So many panics within this time end the session.
+/// This many panics within the window end the session.
 const MAX_PANICS: usize = 3;
 const PANIC_WINDOW: Duration = Duration::from_secs(60);
 
-/// What a person is told of a request that a panic ended.
+/// The message for a request that a panic ended.
 const WORDS: &str = "○ holdpoint — a fault of the gate itself: whether the call was made is not known. \
     It is noted in errors.jsonl in the home folder; a person reports it.";
 
 /// Unwinds to the boundary from a lock that was held during a panic.
 struct Broken;
 
-/// What is done when the session has to end.
+/// What to do when the session must end.
 type Ending = Box<dyn Fn() + Send + Sync>;
 
-/// What a session, or a server, knows of its own faults.
+/// The faults of a session, or of a server.
 #[derive(Default)]
 pub(crate) struct Faults {
     panics: Mutex<VecDeque<Instant>>,
-    /// Something that calls are decided on may be half changed.
+    /// Whether something that calls are decided on may be inconsistent.
     is_broken: AtomicBool,
-    /// All that was in flight when it broke has been refused.
+    /// Whether everything that was in flight at that time has been refused.
     is_closed: AtomicBool,
     ending: OnceLock<Ending>,
 }
 
 impl Faults {
-    /// Does some work. A panic is noted, with the length of the message that it was about, and `None` is returned.
+    /// Runs some work. A panic is recorded, with the length of the message it was about, and `None`
+    /// is returned.
     pub(crate) fn contain<T>(
         &self,
         errors: &ErrorLog,
@@ -55,7 +56,7 @@ impl Faults {
     ) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(done) => return Some(done),
-            // The panic behind it was noted when it happened.
+            // The original panic was recorded when it happened.
             Err(panic) if panic.is::<Broken>() => {
                 self.is_broken.store(true, Ordering::SeqCst);
                 return None;
@@ -67,7 +68,7 @@ impl Faults {
         None
     }
 
-    /// Sets what is done when there were too many panics.
+    /// Sets what to do after too many panics.
     pub(crate) fn on_fault(&self, ending: impl Fn() + Send + Sync + 'static) {
         let _ = self.ending.set(Box::new(ending));
     }
@@ -76,7 +77,7 @@ impl Faults {
         self.is_broken.load(Ordering::SeqCst)
     }
 
-    /// Counts a panic that was noted. Too many end the session.
+    /// Counts a recorded panic. Too many end the session.
     fn count_panic(&self) {
         if self.count(Instant::now())
             && let Some(end) = self.ending.get()
@@ -85,7 +86,7 @@ impl Faults {
         }
     }
 
-    /// Notes a panic. Returns whether there were too many.
+    /// Records a panic. Returns whether there were too many.
     fn count(&self, now: Instant) -> bool {
         let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
         panics.retain(|at| now.saturating_duration_since(*at) < PANIC_WINDOW);
@@ -94,14 +95,14 @@ impl Faults {
     }
 }
 
-/// How far the message that this thread handles has come.
+/// How far this thread has got with its current message.
 #[derive(Default)]
 struct Progress {
     /// A decision on it was recorded.
     is_decided: Cell<bool>,
     /// The client was answered.
     is_answered: Cell<bool>,
-    /// The request whose answer it is, once that is not pending any more.
+    /// The request that the message answers, once it is no longer pending.
     taken: RefCell<Option<(OwnedId, ReceiptId)>>,
 }
 
@@ -121,7 +122,7 @@ pub(super) fn note_taken(id: OwnedId, receipt_id: ReceiptId) {
     PROGRESS.with(|progress| *progress.taken.borrow_mut() = Some((id, receipt_id)));
 }
 
-/// Locks what calls are decided on. Unwinds to the boundary if it may be half changed.
+/// Locks something that calls are decided on. Unwinds to the boundary if it may be inconsistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|_| resume_unwind(Box::new(Broken)))
 }
@@ -131,7 +132,8 @@ impl Session {
         &self.faults
     }
 
-    /// Does some work. A panic is noted, with the length of the message that it was about, and nothing is returned.
+    /// Runs some work. A panic is recorded, with the length of the message it was about, and `None`
+    /// is returned.
     pub(crate) fn contain<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> Option<T> {
         PROGRESS.with(|progress| {
             progress.is_decided.set(false);
@@ -141,18 +143,19 @@ impl Session {
         self.faults.contain(&self.server.errors, bytes, work)
     }
 
-    /// Counts a panic that was noted. Too many end the session.
+    /// Counts a recorded panic. Too many end the session.
     pub(super) fn count_fault(&self) {
         self.faults.count_panic();
     }
 
-    /// Something panicked on the way to a remote server that no request is about, or that ended several.
+    /// Handles a panic on the path to a remote server that belongs to no request, or that ended
+    /// several requests.
     pub(crate) fn way_failed(&self) {
         self.note_fault(ReasonCode::Internal, 0);
         self.count_fault();
     }
 
-    /// Locks a part of the session. Unwinds to the boundary if it may be half changed.
+    /// Locks a part of the session. Unwinds to the boundary if it may be inconsistent.
     pub(super) fn lock<'a, T>(&'a self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
         mutex.lock().unwrap_or_else(|_| {
             self.faults.is_broken.store(true, Ordering::SeqCst);
@@ -164,7 +167,7 @@ impl Session {
         self.faults.is_broken()
     }
 
-    /// Refuses the request that was being handled when something panicked, unless it was answered already.
+    /// Refuses the request that was being handled during a panic, unless it was already answered.
     pub(crate) fn release_failed(&self, id: &OwnedId, method: &str, bytes: usize) {
         let (is_decided, is_answered) =
             PROGRESS.with(|progress| (progress.is_decided.get(), progress.is_answered.get()));
@@ -183,7 +186,7 @@ impl Session {
             self.refuse_failed(id.raw());
         }
         if released.is_err() {
-            // It was answered just now, so it is not one of those that are refused for that.
+            // It was just answered, so it must not be refused with the others.
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.requests.end(self.at(id.key()));
             drop(state);
@@ -191,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Refuses the request whose answer was being passed on when something panicked.
+    /// Refuses the request whose answer was being forwarded during a panic.
     pub(super) fn release_answered(&self, envelope: Option<&Envelope<'_>>) {
         let (taken, is_answered) = PROGRESS
             .with(|progress| (progress.taken.borrow_mut().take(), progress.is_answered.get()));
@@ -212,15 +215,15 @@ impl Session {
         }
     }
 
-    /// Answers -32012 without reading anything that may be half changed.
+    /// Answers with -32012, without reading anything that may be inconsistent.
     pub(super) fn refuse_failed(&self, id: &[u8]) {
         let refusal = Refusal::fault(ReasonCode::Internal, WORDS, self.server.id.as_str());
         let message = refusal.to_message(id);
-        // If even that panics, the client cannot be told.
+        // If even this panics, the client cannot be notified.
         let _ = catch_unwind(AssertUnwindSafe(|| self.answer_client(id, &message)));
     }
 
-    /// Refuses all that is in flight, once, where nothing more can be decided.
+    /// Refuses everything in flight, once, when nothing more can be decided.
     pub(crate) fn close_broken(&self) {
         if !self.is_broken() || self.faults.is_closed.swap(true, Ordering::SeqCst) {
             return;
@@ -229,7 +232,7 @@ impl Session {
             "a fault of the gate itself: everything is refused until the server is started again",
         );
         let EndedRequests { dispatched, kept } = {
-            // Read for the requests that are unanswered, and for nothing else.
+            // Only used to find the pending requests.
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.requests.abandon_all()
         };

@@ -1,6 +1,7 @@
-//! Calls that would be refused, and wait a moment for what a corpus has on file: the refusal then says it.
+//! Calls that would be refused wait briefly for the corpus's answer, so that the refusal can
+//! include it.
 //!
-//! INVARIANT: a call that goes on never waits here.
+//! INVARIANT: a call that proceeds never waits here.
 
 use super::{Met, Session};
 use crate::call::Call;
@@ -12,7 +13,8 @@ use gate::view::Found;
 use std::time::Instant;
 
 impl Session {
-    /// Whether a call is about to be refused because of a change that the corpus is being asked about.
+    /// Whether a call is about to be refused because of a change that is being looked up in the
+    /// corpus.
     pub(super) fn waits_for_corpus(&self, call: &Call<'_>, met: &Met) -> bool {
         self.corpus_awaited_until(call, met).is_some() && self.off_list(call, met).is_none()
     }
@@ -27,7 +29,7 @@ impl Session {
         self.server.rules.upper.awaited_until(DefinitionHash::from_bytes(definition))
     }
 
-    /// Has a request that was released wait for the corpus, where it has to.
+    /// Makes a released request wait for the corpus if necessary.
     pub(super) fn wait_for_corpus(&self, key: &RequestKey) -> bool {
         if self.server.rules.upper.are_held() {
             return false;
@@ -48,7 +50,7 @@ impl Session {
         waits
     }
 
-    /// Goes on with the requests that waited for the corpus.
+    /// Resumes the requests that waited for the corpus.
     pub(crate) fn resume_looked_up(&self) {
         let released = self.state().requests.release_looked_up();
         released.iter().for_each(|key| self.resume(key));

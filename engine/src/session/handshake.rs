@@ -1,4 +1,5 @@
-//! The answer to `initialize` or `server/discover`: what the server says of itself before anything is listed.
+//! The response to `initialize` or `server/discover`: what the server declares before anything is
+//! listed.
 
 use super::Session;
 use super::state::SessionState;
@@ -14,7 +15,8 @@ use gate::view::{handshake_surface, shaped_handshake, with_member};
 use std::time::Instant;
 use wire::envelope::{Envelope, Id};
 
-/// The answer to a handshake is being read: its request is no longer in flight, and what it says is not known yet.
+/// Exists while a handshake response is being read: its request is no longer in flight, and its
+/// contents are not known yet.
 pub(super) struct Greeting<'a>(&'a Session);
 
 impl Drop for Greeting<'_> {
@@ -24,7 +26,7 @@ impl Drop for Greeting<'_> {
             state.greetings_read = state.greetings_read.saturating_sub(1);
             state.greetings_read == 0
         };
-        // A client that did not wait for the answer has lists waiting for it.
+        // If the client did not wait for the response, its list requests are waiting for it.
         if is_last {
             self.0.wake(SessionWake::Greeted);
         }
@@ -32,19 +34,19 @@ impl Drop for Greeting<'_> {
 }
 
 impl Session {
-    /// Notes, under the lock that took the request out of the table, that the answer to a handshake is being read. Without
-    /// that the keeper could look in between, take the server for one that needs no greeting, and ask it for lists that it
-    /// does not offer.
+    /// Records that a handshake response is being read, under the same lock under which the request
+    /// was removed from the table. Otherwise the keeper could run in between, conclude that the
+    /// server needs no handshake, and request lists that it does not offer.
     pub(super) fn take_greeting(&self, state: &mut SessionState) -> Greeting<'_> {
         state.greetings_read += 1;
         Greeting(self)
     }
 
-    /// Remembers the server's answer as it came, and sends the client as much of it as was accepted.
+    /// Stores the server's original response, and sends the client its accepted parts.
     pub(super) fn answer_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
         let text = String::from_utf8_lossy(result).into_owned();
         let Some(surface) = handshake_surface(&text) else {
-            // What cannot be read in one way is not shown; the session goes on with as little as it can.
+            // An ambiguous response is not shown; the session continues with the minimum.
             self.forget_greeting(&mut self.state());
             let reason = crate::reason::ReasonCode::UpstreamUnreadable;
             return self.refuse_sized(id.raw(), reason, envelope.raw.len());
@@ -68,8 +70,8 @@ impl Session {
         }
     }
 
-    /// The server refused to be greeted. One that was greeted before is checked again first: the check that it passed was
-    /// of another greeting.
+    /// Handles a refused handshake. If the server completed one before, it is checked again first,
+    /// because the earlier check was for that handshake.
     pub(super) fn answer_refused_handshake(
         &self,
         envelope: &Envelope<'_>,
@@ -94,7 +96,8 @@ impl Session {
         }
     }
 
-    /// Sends the client the server's refusal, without the server's words while the server is stopped or not admitted.
+    /// Sends the client the server's refusal, without the server's text while the server is stopped
+    /// or not admitted.
     pub(super) fn show_refused_handshake(
         &self,
         envelope: &Envelope<'_>,
@@ -111,8 +114,8 @@ impl Session {
         }
     }
 
-    /// A server that was greeted gave no answer to a further greeting that can be read: neither what it said before nor the
-    /// check of that counts any more.
+    /// Called when the server gives no readable response to another handshake: neither its earlier
+    /// one nor the check of it is valid anymore.
     pub(super) fn forget_greeting(&self, state: &mut SessionState) {
         if self.server.settings.admission_max_age.is_none() || state.handshake.is_none() {
             return;
@@ -126,7 +129,7 @@ impl Session {
         });
     }
 
-    /// Sends the client as much of the answer as was accepted.
+    /// Sends the client the accepted parts of the response.
     pub(super) fn show_handshake(&self, envelope: &Envelope<'_>, id: &Id<'_>, result: &[u8]) {
         let Some(surface) = handshake_surface(&String::from_utf8_lossy(result)) else {
             let reason = crate::reason::ReasonCode::UpstreamUnreadable;
@@ -139,7 +142,7 @@ impl Session {
             (known.book.clone(), !known.has_baseline, is_closed)
         };
         if is_closed {
-            // Nothing that an unadmitted server says of itself is shown.
+            // Nothing that an unadmitted server declares is shown.
             let own = self.own_handshake();
             let message = with_member(envelope.raw, "result", Some(own.as_bytes()));
             return self.answer_client(id.raw(), &message);
@@ -156,9 +159,10 @@ impl Session {
         }
     }
 
-    /// When the time of a request is over. A handshake has none here: a server that takes long to start may yet have to
-    /// answer calls soon, and its time counts from when it was greeted.
-    /// A subscription stays open for as long as the session does, and the result of a task is waited for until it is there.
+    /// When a request times out. A handshake has no deadline here: a slow server may have to answer
+    /// calls soon after starting, so its time is counted from when the handshake was sent. A
+    /// subscription stays open as long as the session, and the result of a task is awaited without
+    /// a limit.
     pub(super) fn deadline(&self, call: &Call<'_>, begun: Instant) -> Option<Instant> {
         match call.kind {
             Method::Handshake => None,

@@ -1,4 +1,4 @@
-//! Requests whose time is over.
+//! Requests that have timed out.
 
 use super::Session;
 use crate::errands::{Errand, OwnMessage};
@@ -8,7 +8,7 @@ use ledger::record::OutcomeStatus;
 use std::time::Instant;
 
 impl Session {
-    /// Ends the requests whose time is over.
+    /// Ends the requests that have timed out.
     pub(crate) fn end_overdue(&self) {
         let now = Instant::now();
         let (own, unsent, late) = {
@@ -20,7 +20,7 @@ impl Session {
         late.iter().for_each(|late| self.end_late(late));
     }
 
-    /// Ends a request whose time is over.
+    /// Ends a request that has timed out.
     fn end_late(&self, late: &Late) {
         let Late { key, dispatched, lateness } = late;
         let (id, timeout) = (&key.id, OutcomeStatus::Timeout);
@@ -32,7 +32,8 @@ impl Session {
             }
             Lateness::Abandoned => self.record_failure(dispatched, OutcomeStatus::Error),
             Lateness::Unstarted => {
-                // Told first: the client may greet again with the same id once it is answered.
+                // The server is notified first, because the client may repeat the handshake with
+                // the same id once it is answered.
                 let mark = Some(dispatched.receipt_id.0);
                 self.errand(Errand::GiveUp { id: id.raw().to_vec(), mark });
                 self.record_failure(dispatched, timeout);

@@ -1,6 +1,8 @@
-//! How a request goes on that waited. It was scanned when it came and is decided on once, by the thread that claims it.
+//! Resumes requests that waited. Each was scanned when it arrived, and is decided on once, by the
+//! thread that claims it.
 //!
-//! A request that has to be sent is handed to the thread that may block on the server; everything else is answered at once.
+//! A request that must be sent is passed to the thread that may block on the server; all others are
+//! answered immediately.
 
 use super::boundary::trip;
 use super::{Met, Passage, Session};
@@ -15,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use wire::envelope::Id;
 
-/// A request that waited and is to be sent, with what that was decided on.
+/// A request that waited and is to be sent, with what it was decided on.
 #[derive(Debug)]
 pub struct DecidedRequest {
     pub(crate) request: Arc<OwnedRequest>,
@@ -23,7 +25,8 @@ pub struct DecidedRequest {
     decided: Decided,
 }
 
-/// Counts a thread that goes on with a request that waited. Its entry in the table may be gone before the client is answered.
+/// Counts a thread that is resuming a request. The request's table entry may be removed before the
+/// client is answered.
 struct Resuming<'a>(&'a AtomicUsize);
 
 impl<'a> Resuming<'a> {
@@ -40,15 +43,15 @@ impl Drop for Resuming<'_> {
 }
 
 impl Session {
-    /// Whether requests that waited are still to be sent or answered.
+    /// Whether requests that waited still have to be sent or answered.
     pub(crate) fn has_waiting(&self) -> bool {
-        // The table first: a thread is counted before it takes a request out of there.
+        // The table comes first: a thread is counted before it removes a request from it.
         let has_unfinished =
             || self.state.lock().is_ok_and(|state| state.requests.has_unfinished());
         !self.is_broken() && (has_unfinished() || self.resuming.load(Ordering::SeqCst) > 0)
     }
 
-    /// Goes on with a request that was released, unless another thread does or it has ended meanwhile.
+    /// Resumes a released request, unless another thread does so or it has ended.
     pub(crate) fn resume(&self, key: &RequestKey) {
         self.go_on_with(key, || {
             let claimed = self.state().requests.claim(key.as_ref());
@@ -84,7 +87,7 @@ impl Session {
         if self.answers_itself(kind, met.situation()) {
             return self.answer_unadmitted(&passage, &met);
         }
-        // A call whose client has left is not made, so that no grant is used up for it.
+        // A call whose client has disconnected is not made, so that no grant is used up for it.
         let decided = match kept.cancellation.is_some() || kept.has_left {
             false => self.decide_approved(&passage, &met),
             true => self.decide(&passage.request.call, &met),
@@ -99,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Sends a request that waited, unless it has ended meanwhile. Its cancellation follows it.
+    /// Sends a request that waited, unless it has ended. Its cancellation follows it.
     pub(crate) fn send_decided(&self, decided: &DecidedRequest) {
         let _resuming = Resuming::new(&self.resuming);
         let brought = self.state().requests.bring(self.key, &decided.request);
@@ -116,14 +119,14 @@ impl Session {
         }
     }
 
-    /// The gate answers a request itself. One that waited is taken out of the table.
+    /// Called when the gate answers a request itself. One that waited is removed from the table.
     pub(super) fn end_wait(&self, passage: &Passage<'_>) {
         if passage.has_waited {
             self.state().requests.end(self.at(passage.request.id.key()));
         }
     }
 
-    /// Refuses a request that was released, because what it waited for did not come.
+    /// Refuses a released request, because what it waited for did not arrive.
     pub(crate) fn refuse_unseen(&self, key: &RequestKey, reason: ReasonCode) {
         self.go_on_with(key, || {
             let Some(kept) = self.state().requests.claim(key.as_ref()) else { return };
@@ -133,7 +136,7 @@ impl Session {
         });
     }
 
-    /// Records that a request is refused. Returns what the client is told.
+    /// Records that a request is refused. Returns the reason shown to the client.
     pub(super) fn record_unseen(&self, request: &OwnedRequest, reason: ReasonCode) -> ReasonCode {
         self.record_denial(request.method(), request.bytes(), reason, request.begun())
     }

@@ -1,4 +1,4 @@
-//! What a session knows at one moment. Held for as long as a look-up takes, never across a read or a write.
+//! The state of a session. It is locked only for lookups, never during a read or a write.
 
 use super::asking::OpenQuestions;
 use crate::principal::Principal;
@@ -9,25 +9,26 @@ use std::sync::Arc;
 use std::time::Instant;
 use wire::envelope::OwnedId;
 
-/// The most answers to handshakes that wait until the server's admission was checked, and their bytes.
+/// The most handshake responses that are stored until the server's admission was checked, and their
+/// total size in bytes.
 pub const MAX_KEPT_HANDSHAKES: usize = 100;
 pub const MAX_KEPT_HANDSHAKE_BYTES: usize = 64 * 1024 * 1024;
-/// The most requests of the server that wait for the client's answer.
+/// The most server requests that wait for the client's answer.
 pub const MAX_SERVER_REQUESTS: usize = 1_000;
 
-/// How the client speaks.
+/// The client's protocol state.
 #[derive(Debug)]
 pub struct Client {
     pub principal: Arc<Principal>,
-    /// Of the `initialize` that was answered.
+    /// From the answered `initialize`.
     pub protocol_version: Option<String>,
-    /// The version that it asked for in `initialize`.
+    /// The version requested in `initialize`.
     pub asked_version: Option<String>,
     pub is_initialized: bool,
-    /// `_meta` of its newest request, where there is no session: our own requests carry it too.
+    /// The `_meta` of its latest stateless request, which our own requests carry too.
     pub stateless_meta: Option<Vec<u8>>,
     pub can_be_asked: bool,
-    /// It asked for log messages of this level and above.
+    /// The lowest level of the log messages that it requested.
     pub log_level: Option<String>,
 }
 
@@ -44,12 +45,12 @@ impl Client {
         }
     }
 
-    /// Whether the last request that was made without a session had this `_meta`.
+    /// Whether the latest stateless request had this `_meta`.
     pub(super) fn has_said(&self, meta: Option<&[u8]>) -> bool {
         self.stateless_meta.as_deref() == meta
     }
 
-    /// Takes the `_meta` of a request that is made without a session.
+    /// Stores the `_meta` of a stateless request.
     pub(super) fn hear(&mut self, meta: Option<&[u8]>) {
         self.stateless_meta = meta.map(<[u8]>::to_vec);
         let client = meta.and_then(super::client::client_in);
@@ -57,16 +58,17 @@ impl Client {
     }
 }
 
-/// The client's `initialize` that the gate answered in place of a server that is not admitted. It is sent once it is.
+/// The client's `initialize` that the gate answered in place of an unadmitted server. It is sent
+/// once the server is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptGreeting {
     /// The raw `params`.
     pub params: Vec<u8>,
-    /// The protocol version that the client was told.
+    /// The protocol version in the gate's answer.
     pub version: String,
 }
 
-/// An answer to a handshake that the client waits for.
+/// A handshake response that the client waits for.
 #[derive(Debug)]
 pub struct KeptHandshake {
     pub frame: Vec<u8>,
@@ -75,31 +77,31 @@ pub struct KeptHandshake {
 
 #[derive(Debug)]
 pub(crate) struct SessionState {
-    /// The view of clients that can do what this one can.
+    /// The view of clients with the same capabilities as this one.
     pub(crate) view: Arc<ServerView>,
-    /// The newest answer to `initialize` or `server/discover` over this session's connection.
+    /// The latest response to `initialize` or `server/discover` over this session's connection.
     pub(crate) handshake: Option<Arc<str>>,
-    /// How many answers to handshakes are being read at this moment.
+    /// How many handshake responses are being read at the moment.
     pub(crate) greetings_read: usize,
-    /// The newest check of the server's admission counts for that answer.
+    /// Whether the latest admission check covers that response.
     pub(crate) is_covered: bool,
-    /// The answers to handshakes, kept from the client until the server's admission was checked.
+    /// The handshake responses withheld from the client until the server's admission was checked.
     pub(crate) kept_handshakes: Vec<KeptHandshake>,
-    /// A greeting that the server has yet to get.
+    /// A handshake that the server has not received yet.
     pub(crate) kept_greeting: Option<KeptGreeting>,
-    /// The server was told that the client is initialized.
+    /// Whether `initialized` was sent to the server.
     pub(crate) is_announced: bool,
-    /// The client's requests and our own to the server that are not answered yet.
+    /// The pending requests of the client, and our own to the server.
     pub(crate) requests: Requests,
     pub(crate) server_requests: HashSet<OwnedId>,
     /// Our own requests to the client.
     pub(crate) asked: HashSet<Vec<u8>>,
-    /// What the person was asked where there is no session.
+    /// The open questions to the person, in stateless mode.
     pub(crate) open_questions: OpenQuestions,
     pub(crate) client: Client,
-    /// How many answers that belong to no request were dropped.
+    /// How many answers without a matching request were dropped.
     pub(crate) unsolicited: u64,
-    /// How many lines of the server that were no messages were dropped.
+    /// How many lines from the server that were not messages were dropped.
     pub(crate) dropped: u64,
 }
 
@@ -123,25 +125,25 @@ impl SessionState {
         }
     }
 
-    /// Notes and returns whether the newest check of the server's admission counts for this handshake.
+    /// Stores and returns whether the latest admission check covers this handshake.
     pub(crate) fn cover(&mut self, handshake: &str) -> bool {
         let checked = self.view.known().checked.clone();
         self.is_covered = checked.is_some_and(|checked| checked.covers(handshake));
         self.is_covered
     }
 
-    /// Whether the server has yet to answer a handshake, as far as this session knows its answer.
+    /// Whether the server still has to answer a handshake, or its answer is still being read.
     pub(crate) fn is_greeting(&self) -> bool {
         self.requests.has_handshakes() || self.greetings_read > 0
     }
 
-    /// Remembers the server's answer to a handshake. Equal answers of several connections take memory once.
+    /// Stores the server's handshake response. Equal responses of several connections share memory.
     pub(crate) fn take_handshake(&mut self, text: Arc<str>) {
         let text = self.view.change(|known| match &known.handshake {
             Some(before) if **before == *text => before.clone(),
             before => {
                 if before.is_some() {
-                    // No call is decided on what the server said before.
+                    // No call may be decided on what the server showed before.
                     known.is_unjudged = true;
                     known.outdate();
                 }

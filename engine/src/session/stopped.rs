@@ -1,4 +1,5 @@
-//! What the client hears of a server that is stopped: that it greets and that it lives, and nothing that it says.
+//! What the client gets from a stopped server: only that handshakes and `ping` succeed, but nothing
+//! that the server says.
 
 use super::Session;
 use crate::call::{Call, Method, Subject};
@@ -11,13 +12,13 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use wire::envelope::{Id, Outcome};
 
-/// What the client is told in place of the words of an error.
+/// Replaces the text of an error.
 const WORDS: &str =
     "○ holdpoint — the server answered with an error. It is stopped, so its words are not shown.";
 
 impl Session {
-    /// Answers a request in place of a server that was stopped after the request had left. `ping` says nothing but that the
-    /// server lives; every other answer is withheld.
+    /// Answers a request in place of a server that was stopped after the request was sent. `ping`
+    /// reveals only that the server is alive; every other response is withheld.
     pub(super) fn answer_stopped(
         &self,
         id: &Id<'_>,
@@ -37,7 +38,8 @@ impl Session {
         }
     }
 
-    /// Refuses a request whose answer is withheld, for the reason that it would be refused for now.
+    /// Refuses a request whose response is withheld, with the reason for which it would be refused
+    /// now.
     fn withhold(&self, id: &Id<'_>, dispatched: &Dispatched, situation: &Situation) {
         let server = situation.server.as_str();
         let data = json!({"count": 1, "reason": "server_stopped"});
@@ -68,7 +70,7 @@ impl Session {
     }
 }
 
-/// An error of the server with its code, without its words.
+/// The server's error with its code, but without its text.
 pub(super) fn without_words(id: &Id<'_>, error: &[u8]) -> Vec<u8> {
     let error: Option<Value> = serde_json::from_slice(error).ok();
     let code = error.and_then(|error| error.get("code")?.as_i64()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What a session does with the check of its server's admission: who waits for it, what counts after it.
+//! How a session deals with the admission check of its server: what waits for it, and what applies
+//! afterwards.
 
 use super::state::{KeptGreeting, KeptHandshake, SessionState};
 use super::{Met, Passage, Session};
@@ -24,31 +25,32 @@ use wire::Revision;
 use wire::attestation::Greeting;
 use wire::envelope::{Kind, Outcome, Scanned, scan};
 
-/// What becomes of the answer to a handshake.
+/// How to handle a handshake response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keeping {
-    /// It goes to the client: admission is not configured, or the last check covers what the answer carries.
+    /// Forward it to the client: admission is not configured, or the last check covers the
+    /// response.
     NotNeeded,
     Kept,
-    /// No check will come any more, or too many answers are kept already.
+    /// There will be no further check, or too many responses are already stored.
     Refused(ReasonCode),
 }
 
-/// What became of the client's greeting that was sent to the server late.
+/// The result of a delayed handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LateGreeting {
-    /// The server is greeted.
+    /// The handshake is complete.
     Done,
-    /// Its answer carries a document that has to be checked first.
+    /// The response contains a document that must be checked first.
     Unchecked,
-    /// Its answer cannot be read.
+    /// The response is unreadable.
     Unreadable,
-    /// It speaks another protocol version than the client was told.
+    /// It uses a protocol version different from the one the client was given.
     OtherVersion,
 }
 
 impl Session {
-    /// Whether the gate answers in place of the server, which is not admitted and hears nothing.
+    /// Whether the gate answers in place of the server, which is not admitted and gets no messages.
     pub(super) fn answers_itself(&self, sort: Method, situation: &Situation) -> bool {
         let is_answered = match sort {
             Method::Handshake => !self.server.settings.greets_before_check,
@@ -58,8 +60,8 @@ impl Session {
         is_answered && situation.admission.is_closed()
     }
 
-    /// Whether a request may be decided on what is known of the server's admission. `ping` needs no check: as long as the
-    /// server is not admitted the gate answers it.
+    /// Whether a request may be decided on the current admission state. `ping` needs no check: the
+    /// gate answers it while the server is not admitted.
     pub(super) fn is_admission_fresh(
         &self,
         state: &SessionState,
@@ -72,7 +74,7 @@ impl Session {
             known.checked.as_ref().is_some_and(|checked| checked.is_fresh(begun, max_age))
                 && state.is_covered
         };
-        // A server that was admitted late is greeted before it gets anything else.
+        // A server that was admitted late gets its handshake before anything else.
         let is_greeted = || state.kept_greeting.is_none() || known.situation.admission.is_closed();
         match sort {
             Method::Ping => true,
@@ -81,18 +83,18 @@ impl Session {
         }
     }
 
-    /// The refusal of a call by a policy or the allowlist, whatever is known of the server.
+    /// The refusal of a call by a policy or the allowlist, regardless of the server's state.
     pub(super) fn off_list(&self, call: &Call<'_>, met: &Met) -> Option<Decided> {
-        // A call that goes on is counted when it is decided on.
+        // A call that proceeds is counted when it is decided on.
         let decided = self.decide_again(call, met);
-        // An approval is asked for once all else is known.
+        // An approval is requested only after everything else is known.
         let is_off = decided.needs_approval.is_none()
             && decided.ruling.reason().is_some_and(ReasonCode::is_about_caller);
         is_off.then_some(decided)
     }
 
-    /// Answers a handshake or `ping` in place of a server that is not admitted. Nothing is sent to the server; the client's
-    /// `initialize` is kept for when it is admitted.
+    /// Answers a handshake or `ping` in place of an unadmitted server. Nothing is sent to the
+    /// server; the client's `initialize` is stored until the server is admitted.
     pub(super) fn answer_unadmitted(&self, passage: &Passage<'_>, met: &Met) {
         let ParsedRequest { id, call, params, .. } = passage.request;
         let begun = passage.begun;
@@ -114,7 +116,8 @@ impl Session {
             let mut state = self.state();
             let version = own_version(state.client.asked_version.as_deref()).to_string();
             state.client.protocol_version = Some(version.clone());
-            // A server that was greeted before, and is denied now, is not greeted twice.
+            // A server that completed a handshake before and is now denied does not get a second
+            // one.
             let is_new = state.handshake.is_none();
             let params = params.unwrap_or(b"{}").to_vec();
             state.kept_greeting = is_new.then_some(KeptGreeting { params, version });
@@ -138,8 +141,9 @@ impl Session {
         );
     }
 
-    /// The answer to a handshake in place of a server that is not admitted, in the era that the client speaks. It declares
-    /// every list, so that the client asks for them and is told why there are none, and asks again once there are.
+    /// The handshake response in place of an unadmitted server, in the client's era. It declares
+    /// every list, so that the client requests them, gets the reason why there are none, and
+    /// requests them again once there are.
     pub(super) fn own_handshake(&self) -> String {
         let (is_stateless, version) = {
             let state = self.state();
@@ -160,7 +164,7 @@ impl Session {
         answer.to_string()
     }
 
-    /// The handshake by which the gate asks for an in-band document: the one of the era that the client speaks.
+    /// The handshake with which the gate requests an in-band document, in the client's era.
     pub(crate) fn greeting(&self) -> Greeting {
         match self.state().client.stateless_meta {
             Some(_) => Greeting::Discover,
@@ -168,8 +172,8 @@ impl Session {
         }
     }
 
-    /// Remembers the server's answer to the gate's own `server/discover`. Returns whether the last check of its admission
-    /// counts for it.
+    /// Stores the server's response to the gate's own `server/discover`. Returns whether the last
+    /// admission check covers it.
     pub(crate) fn take_discovery(&self, result: Arc<str>) -> bool {
         let mut state = self.state();
         let is_covered = state.cover(&result);
@@ -179,7 +183,7 @@ impl Session {
         is_covered
     }
 
-    /// Takes the server's answer to a greeting that was kept and sent late.
+    /// Handles the server's response to a handshake that was stored and sent late.
     pub(crate) fn take_late_handshake(&self, text: &Arc<str>) -> LateGreeting {
         let Some(surface) = handshake_surface(text) else { return LateGreeting::Unreadable };
         let mut state = self.state();
@@ -196,8 +200,8 @@ impl Session {
         }
     }
 
-    /// Notes that the client is initialized. Returns whether the server may be told now; if not, it is told once it is
-    /// admitted and greeted.
+    /// Records that the client is initialized. Returns whether the server may be notified now;
+    /// otherwise it is notified once it is admitted and the handshake is complete.
     pub(super) fn may_announce(&self) -> bool {
         let mut state = self.state();
         state.client.is_initialized = true;
@@ -210,7 +214,7 @@ impl Session {
         may
     }
 
-    /// Tells a server that was admitted late that the client is initialized.
+    /// Sends `initialized` to a server that was admitted late.
     pub(crate) fn announce(&self) {
         {
             let mut state = self.state();
@@ -228,7 +232,7 @@ impl Session {
         self.errand(Errand::Send(OwnMessage { frame, method, id: None, protocol_version: None }));
     }
 
-    /// Whether anything of this session waits for a check of the server's admission.
+    /// Whether anything in this session waits for an admission check.
     pub(crate) fn waits_for_check(&self) -> bool {
         let state = self.state();
         !state.kept_handshakes.is_empty()
@@ -237,14 +241,15 @@ impl Session {
             || (state.client.is_initialized && !state.is_announced)
     }
 
-    /// Takes note of a check. Returns whether it counts for what the server answered over this session's connection.
+    /// Records a check. Returns whether it covers the server's response over this session's
+    /// connection.
     pub(crate) fn take_check(&self, covers: impl FnOnce(&Arc<str>) -> bool) -> bool {
         let mut state = self.state();
         state.is_covered = state.handshake.as_ref().is_none_or(covers);
         state.is_covered
     }
 
-    /// Goes on with a request that waited for the check: it may still have to wait for its list.
+    /// Resumes a request that waited for the check. It may still have to wait for its list.
     pub(crate) fn resume_admitted(&self, key: &RequestKey) {
         let stale = {
             let mut state = self.state();
@@ -268,17 +273,18 @@ impl Session {
         }
     }
 
-    /// Goes on with a request that waited for its list. Meanwhile the check may have grown too old.
+    /// Resumes a request that waited for its list. The check may have become too old in the
+    /// meantime.
     pub(crate) fn resume_listed(&self, key: &RequestKey) {
-        // One that was made for this request counts for it, however long its list took.
+        // A check made for this request is valid for it, however long its list took.
         let begun = self.state().requests.released(key.as_ref()).map(|request| request.begun());
         if self.has_fresh_check(key, begun) && !self.wait_for_corpus(key) {
             self.resume(key);
         }
     }
 
-    /// Whether the check of the server's admission is young enough for a request that was released, or was made since then.
-    /// If not, the request waits for another.
+    /// Whether the admission check is recent enough for a released request, or was made since
+    /// `since`. If not, the request waits for another check.
     pub(super) fn has_fresh_check(&self, key: &RequestKey, since: Option<Instant>) -> bool {
         let is_fresh = {
             let mut state = self.state();
@@ -301,8 +307,9 @@ impl Session {
         is_fresh
     }
 
-    /// Ends a request whose list could not be fetched. It is refused for that reason, unless it is decided without any
-    /// list: where nothing of the server may be used a person is told why, and monitor stops no call.
+    /// Ends a request whose list could not be fetched. It is refused for that reason, unless it can
+    /// be decided without any list: if the server may not be used at all the refusal says why, and
+    /// monitor stops no call.
     pub(crate) fn end_unfetched(&self, key: &RequestKey, reason: ReasonCode) {
         let request = self.state().requests.released(key.as_ref()).cloned();
         if request.is_some_and(|request| self.needs_no_list(&request.call())) {
@@ -328,7 +335,7 @@ impl Session {
         }
     }
 
-    /// It is not known whether the server may be used, so what waits for the check is refused.
+    /// Refuses what waits for the check, because it is unknown whether the server may be used.
     pub(crate) fn refuse_unadmitted(&self) {
         let waiting = self.state().requests.release_unadmitted();
         for key in waiting {
@@ -337,8 +344,8 @@ impl Session {
         self.deliver_handshakes(Instant::now());
     }
 
-    /// Whether the answer to a handshake waits for another check, because it carries another document than the one that
-    /// was checked, or lacks it. Several may wait at once.
+    /// Whether a handshake response waits for another check, because its document differs from the
+    /// checked one, or is missing. Several responses may wait at the same time.
     pub(super) fn keeps_handshake(
         &self,
         state: &mut SessionState,
@@ -351,7 +358,7 @@ impl Session {
         self.keep_handshake(state, frame)
     }
 
-    /// Keeps the answer to a handshake from the client until the server was checked again.
+    /// Withholds a handshake response from the client until the server was checked again.
     pub(super) fn keep_handshake(&self, state: &mut SessionState, frame: &[u8]) -> Keeping {
         state.is_covered = false;
         if state.requests.is_ended() {
@@ -365,8 +372,8 @@ impl Session {
         Keeping::Kept
     }
 
-    /// Sends the client the answers that it waits for, of those that came before this moment: a check that was begun
-    /// before an answer did not see what is in it.
+    /// Sends the client the awaited responses that arrived before this time: a check that was
+    /// started before a response arrived has not seen its contents.
     pub(crate) fn deliver_handshakes(&self, before: Instant) {
         let kept: Vec<KeptHandshake> =
             self.state().kept_handshakes.extract_if(.., |kept| kept.arrived <= before).collect();
@@ -380,7 +387,7 @@ impl Session {
         }
     }
 
-    /// The server has ended: refuses the handshakes that still wait for a check.
+    /// Handles the end of the server: refuses the handshakes that still wait for a check.
     pub(super) fn refuse_handshakes(&self, reason: ReasonCode) {
         let kept = std::mem::take(&mut self.state().kept_handshakes);
         for KeptHandshake { frame, .. } in &kept {
@@ -401,7 +408,8 @@ impl Session {
         if denial.reason != ReasonCode::Admission(Reason::ToolNotAdmitted) {
             return;
         }
-        // A name may be anything, and as long as a message. One that could carry a message is given by its hash alone.
+        // A name may be any text, and as long as a message. One that could carry a message is
+        // replaced by its hash.
         let name = call.target.map(|target| shown_name(target.key, false));
         let hash = call.target.map(|target| sha256_hex(target.key.as_bytes()));
         let data = json!({
@@ -411,7 +419,7 @@ impl Session {
     }
 }
 
-/// The protocol version that the gate answers with: the one that the client asked for, if there is such a version.
+/// The protocol version of the gate's answer: the requested one if it exists.
 fn own_version(asked: Option<&str>) -> Revision {
     let known = asked.and_then(|asked| asked.parse().ok());
     known

@@ -1,7 +1,7 @@
-//! A server process that a session gets after it has begun, once the server is admitted.
+//! A server process that a session receives after it has begun, once the server is admitted.
 //!
-//! The session's way to the server exists from the start and leads nowhere until then. If the session ends first, no
-//! process is taken any more.
+//! The session's outlet to the server exists from the start, and fails until then. If the session
+//! ends first, it no longer accepts a process.
 
 use crate::admission::StartedServer;
 use crate::outlet::{FreeMessage, LineOutlet, Outgoing, ServerOutlet};
@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::receipts::Settled;
 
-/// Makes the three ends: for the starter of the process, for the session, and for the thread that reads from the server.
+/// Creates the three ends: for the code that starts the process, for the session, and for the
+/// thread that reads from the server.
 pub fn handover() -> (Handover, LateOutlet, LateServer) {
     let (give, taken) = channel();
     let slot = Arc::new(Mutex::new(Slot { outlet: None, give: Some(give) }));
@@ -24,12 +25,12 @@ pub fn handover() -> (Handover, LateOutlet, LateServer) {
 #[derive(Debug)]
 struct Slot {
     outlet: Option<LineOutlet<ChildStdin>>,
-    /// `None` once the session does not take a process any more.
+    /// `None` once the session no longer accepts a process.
     give: Option<Sender<(ServerProcess, ChildStdout)>>,
 }
 
 fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
-    // Both members are replaced as a whole, so a panic elsewhere left them as they were.
+    // Both fields are replaced as a whole, so a panic elsewhere cannot leave them inconsistent.
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -41,12 +42,12 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// The group that the process has to be started in: the session signals it.
+    /// The group in which the process must be started, which the session signals.
     pub fn group(&self) -> ServerGroup {
         self.group.clone()
     }
 
-    /// Gives the process back if the session has ended.
+    /// Returns the process as an error if the session has ended.
     pub fn give(&self, started: StartedServer) -> Result<(), Box<StartedServer>> {
         let mut slot = lock(&self.slot);
         let StartedServer { process, input, output } = started;
@@ -62,7 +63,7 @@ impl Handover {
     }
 }
 
-/// The session's way to the server.
+/// The session's outlet to the server.
 #[derive(Debug)]
 pub struct LateOutlet {
     slot: Arc<Mutex<Slot>>,

@@ -1,11 +1,11 @@
-//! Our standard input and output, without buffers between.
+//! Our standard input and output, unbuffered.
 
 use crate::application::{ApplicationInput, ApplicationOutput};
 use crate::outlet::LineOutlet;
 use std::fs::File;
 use std::io;
 
-/// Our standard input, without a buffer between.
+/// Our standard input, unbuffered.
 #[cfg(unix)]
 pub(super) fn standard_input() -> io::Result<File> {
     use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ pub(super) fn standard_input() -> io::Result<File> {
     Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
 }
 
-/// Our standard output, without a buffer between.
+/// Our standard output, unbuffered.
 pub fn standard_output() -> io::Result<LineOutlet<File>> {
     Ok(LineOutlet::new(standard_output_file()?))
 }
@@ -41,7 +41,8 @@ pub fn application_ends() -> io::Result<(ApplicationInput, ApplicationOutput)> {
     Ok((input, ApplicationOutput::new(Box::new(standard_output_file()?))))
 }
 
-/// Waits until every writer of our standard input has closed it, whether or not all of it was read.
+/// Waits until every writer of our standard input has closed it, whether or not everything was
+/// read.
 #[cfg(unix)]
 pub(super) fn wait_for_hang_up() {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -52,7 +53,7 @@ pub(super) fn wait_for_hang_up() {
             Ok(_) => return,
             Err(error) if error == rustix::io::Errno::INTR => {}
             Err(_) => loop {
-                // Without it the end of the input is noticed when it is read.
+                // Otherwise the end of the input is noticed when it is read.
                 std::thread::park();
             },
         }

@@ -1,4 +1,4 @@
-//! Signals that are sent to the gate are for the server.
+//! Signals sent to the gate are meant for the server.
 
 #[cfg(unix)]
 use super::Happening;
@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 const FORWARDED: [(i32, bool); 6] =
     [(1, true), (2, true), (3, true), (15, true), (10, false), (12, false)];
 
-/// Whether a signal asks for the end.
+/// Whether a signal requests termination.
 #[cfg(unix)]
 pub(super) fn is_end(number: i32) -> bool {
     FORWARDED.iter().any(|(known, is_end)| *known == number && *is_end)
@@ -20,7 +20,7 @@ pub(super) fn is_end(_: i32) -> bool {
     true
 }
 
-/// Forwards signals that are sent to the gate to the server.
+/// Forwards the gate's signals to the server.
 #[cfg(unix)]
 pub(super) fn forward_signals(happens: &Sender<Happening>) {
     use tokio::signal::unix::{SignalKind, signal};

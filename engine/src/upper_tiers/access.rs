@@ -1,4 +1,5 @@
-//! From the configuration to what may be asked: vetoes, keys and bounds. A problem here costs the answer and never the call.
+//! Determines from the configuration what may be requested: vetoes, keys and limits. A problem here
+//! costs only the answer, never the call.
 
 use super::UpperTiers;
 use crate::consult::{Budget, Consult, ConsultSettings, DAILY, DAILY_PER_SERVER};
@@ -14,19 +15,19 @@ use zeroize::Zeroizing;
 /// Reads a key by its name.
 pub type ReadKey<'a> = &'a dyn Fn(&SecretName) -> Result<String, SecretError>;
 
-/// Who may be asked.
+/// Whom requests may be sent to.
 #[derive(Debug, Default)]
 pub struct Access {
-    /// Why nothing is asked, although the configuration may name whom to ask.
+    /// Why nothing is requested although the configuration may name whom to ask.
     pub veto: Option<Veto>,
     pub network: Option<NetworkSettings>,
     pub consult: Option<ConsultSettings>,
-    /// What is named and cannot be used, in words.
+    /// Descriptions of configured services that cannot be used.
     pub problems: Vec<String>,
 }
 
 impl Access {
-    /// What counts on this machine: the variable and the administrator's file are looked at.
+    /// The access on this machine, considering the variable and the administrator's file.
     pub fn here(
         network: &Network,
         judge: &JudgeKeys,
@@ -41,7 +42,8 @@ impl Access {
         Access::of(network, judge, sources, read_key)
     }
 
-    /// INVARIANT: where a veto applies or no URL and key are named, no key is read and nothing is built.
+    /// INVARIANT: if a veto applies, or no URL and key are configured, no key is read and nothing
+    /// is created.
     pub fn of(
         network: &Network,
         judge: &JudgeKeys,
@@ -98,7 +100,7 @@ impl Access {
         access
     }
 
-    /// Starts what may be asked. What cannot be started is told and missed.
+    /// Starts the permitted tiers. One that cannot be started is reported and counts as absent.
     pub fn start(self, home: &Path, receipts: &DiskFolder, remark: &dyn Fn(&str)) -> UpperTiers {
         self.problems.iter().for_each(|problem| remark(problem));
         let folder = NetworkFolder::of(home);

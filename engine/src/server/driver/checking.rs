@@ -1,4 +1,4 @@
-//! The thread that checks the server's admission: the network may take its time, and the driver may not.
+//! The thread that checks the server's admission: unlike the driver, it may wait for the network.
 
 use super::{Check, Driver, Event, Wake};
 use crate::admission::{Checked, Checker};
@@ -13,25 +13,25 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 use wire::attestation::Greeting;
 
-/// The checks of a server's admission. One runs at a time.
+/// The checks of a server's admission. Only one runs at a time.
 #[derive(Debug, Default)]
 pub(super) struct Checking {
     checker: Option<Box<Checker>>,
-    /// The thread that checks, once the first check was begun.
+    /// The checking thread, once the first check was started.
     thread: Option<Sender<Asked>>,
     running: Option<Running>,
 }
 
-/// The check that runs.
+/// The running check.
 #[derive(Debug)]
 struct Running {
     session: SessionKey,
-    /// The handshake that it looks at. Other sessions may have one that it does not count for.
+    /// The handshake that it examines. It may not cover the handshakes of other sessions.
     handshake: Option<Arc<str>>,
     began: Instant,
 }
 
-/// What a check needs to know: the server's handshake if it was greeted, and how to greet it if not.
+/// The input of a check: the server's handshake if there was one, and otherwise how to do it.
 type Asked = (Option<Arc<str>>, Greeting);
 
 impl Checking {
@@ -39,7 +39,7 @@ impl Checking {
         Checking { checker: checker.map(Box::new), ..Checking::default() }
     }
 
-    /// Begins a check, unless one runs. Returns whether one runs then.
+    /// Starts a check unless one is running. Returns whether one is running afterwards.
     pub(super) fn begin(&mut self, session: &Arc<Session>) -> bool {
         if self.running.is_some() {
             return true;
@@ -56,7 +56,7 @@ impl Checking {
     }
 }
 
-/// A thread that checks when it is asked to, until the driver is gone.
+/// Starts a thread that checks on request, until the driver is gone.
 fn start(mut checker: Checker, server: &Arc<Server>) -> Option<Sender<Asked>> {
     let (ask, asked) = channel::<Asked>();
     let server = server.clone();
@@ -76,7 +76,8 @@ fn start(mut checker: Checker, server: &Arc<Server>) -> Option<Sender<Asked>> {
 }
 
 impl Driver {
-    /// A check ended; `None` if it has no outcome. Every session that waits for one goes on.
+    /// Handles the end of a check; `None` if it has no outcome. Every session that waits for one
+    /// continues.
     pub(super) fn end_check(&mut self, checked: Option<Checked>) {
         let Some(running) = self.checking.running.take() else { return };
         let Running { session: own, handshake: checked_with, began } = running;
@@ -92,7 +93,7 @@ impl Driver {
             *covered.entry(handshake.as_ptr()).or_insert_with(covers)
         };
         let server = self.server.clone();
-        // The session that began it comes first: it judges for the others of its view.
+        // The session that started the check comes first: it judges for the others of its view.
         let others = server.sessions().into_iter().filter(|session| session.key() != own);
         let mut has_leader = false;
         for session in server.session(own).into_iter().chain(others) {
@@ -109,7 +110,8 @@ impl Driver {
                     None => Event::NotChecked,
                     Some(_) if !is_covered => Event::NotCovered,
                     Some(is_news) => {
-                        // What the check covers may have come after it was begun by another session.
+                        // What the check covers may have arrived after another session started the
+                        // check.
                         let began = if is_own { began } else { Instant::now() };
                         Event::Checked(Check { began, is_news, is_leader })
                     }
@@ -119,7 +121,7 @@ impl Driver {
         }
     }
 
-    /// The outcome of a check counts from now on. Returns whether it is not what the last one found.
+    /// Applies the outcome of a check from now on. Returns whether it differs from the last one.
     fn admit(&self, checked: &Arc<Checked>) -> bool {
         let admitted = checked.admitted.clone();
         let is_news = self.server.admit(checked);

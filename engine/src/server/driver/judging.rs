@@ -1,4 +1,4 @@
-//! Has what the server says judged, and publishes what comes of it.
+//! Has the server's surface judged, and publishes the result.
 
 use super::Driver;
 use super::tiers::Climbing;
@@ -17,19 +17,20 @@ use std::sync::Arc;
 use store::StoreError;
 use wire::listing::ListOutcome;
 
-/// What is told of a judgement once no lock is held.
+/// Events to report after a judgement, once no lock is held.
 struct Told {
     notes: Vec<String>,
     newly_held: u64,
     is_monitor: bool,
     unobserved: Vec<Unobserved>,
     climbing: Climbing,
-    /// What was judged, where a network is to know of it.
+    /// The judgement, if a network must be notified.
     met: Option<SurfaceJudgement>,
 }
 
 impl Driver {
-    /// Judges what was listed, if it is not what was judged before. Returns whether the view can be relied on.
+    /// Judges what was listed, if it differs from what was judged before. Returns whether the view
+    /// is reliable.
     pub(super) fn judge(
         &mut self,
         session: &Session,
@@ -54,7 +55,8 @@ impl Driver {
         let mut attempt = 0;
         let outcome = loop {
             attempt += 1;
-            // INVARIANT: nothing is compared while the judge is held. A call that needs no comparison never waits for one.
+            // INVARIANT: nothing is compared while the judge is locked. A call that needs no
+            // comparison never waits for one.
             let draft = self.server.judge().draft(&seen, &surface, now());
             let drafted = match draft {
                 Ok(draft) => draft.judge(&seen, &mut surface),
@@ -76,7 +78,7 @@ impl Driver {
                     self.server.tally.add_many(Counter::Repinned, judged.repinned as u64);
                     let notes = self.notes.take(&self.server.id, &judged.judgement);
                     view.change(|known| {
-                        // Meanwhile the server may have answered another handshake.
+                        // The server may have responded to another handshake in the meantime.
                         known.is_unjudged = known.handshake != seen.handshake;
                         known.seen = seen.clone();
                     });
@@ -87,7 +89,8 @@ impl Driver {
             }
         };
         match outcome {
-            // Told with no lock held: a client that does not read would stop every call.
+            // Reported with no lock held: otherwise a client that does not read would block every
+            // call.
             Ok((told, before, after)) => {
                 let Told { notes, newly_held, is_monitor, unobserved, climbing, met } = told;
                 self.know(before, after);

@@ -1,4 +1,5 @@
-//! The gate's own requests to the server and questions to the client. Their ids are unguessable.
+//! The gate's own requests to the server, and its questions to the client. Their ids are
+//! unguessable.
 
 use super::{Driver, Event, RequestNumber};
 use crate::errands::{Errand, OwnMessage};
@@ -8,7 +9,7 @@ use serde_json::json;
 use wire::envelope::members;
 
 impl Driver {
-    /// Sends a request of the gate's own.
+    /// Sends one of the gate's own requests.
     pub(super) fn ask(
         &mut self,
         session: &Session,
@@ -39,7 +40,7 @@ impl Driver {
         None
     }
 
-    /// Sends the client's greeting, which the gate answered itself, to the server.
+    /// Sends the server the client's handshake, which the gate has already answered itself.
     pub(super) fn greet(&mut self, session: &Session, request: RequestNumber) -> Option<Event> {
         let kept = session.state().kept_greeting.clone();
         let (Some(kept), Some(id)) = (kept, self.new_id(session, request)) else {
@@ -80,7 +81,8 @@ impl Driver {
         None
     }
 
-    /// A new id of our own, with its quotes: only the server or client that it is sent to can answer it.
+    /// A new id for one of our requests, with its quotes. Only the server or client that receives
+    /// it can answer it.
     fn new_id(&mut self, session: &Session, number: RequestNumber) -> Option<String> {
         let mut random = [0_u8; 16];
         getrandom::fill(&mut random).ok()?;
@@ -110,13 +112,13 @@ impl Driver {
     }
 }
 
-/// A request that could not be made because there is no randomness for its id.
+/// The result for a request that cannot be sent because there is no randomness for its id.
 fn without_id(request: RequestNumber) -> Event {
     Event::Answered { request, answer: OwnAnswer::Failed(ReasonCode::Internal) }
 }
 
-/// What of a client's `_meta` goes with requests of our own: what the protocol asks for with each. The rest is about the
-/// client's request, a token for its progress above all.
+/// The part of a client's `_meta` that accompanies our own requests: what the protocol requires in
+/// each. The rest belongs to the client's request, above all its progress token.
 fn own_meta(meta: &[u8]) -> String {
     const OWN: [&str; 3] = ["protocolVersion", "clientInfo", "clientCapabilities"];
     let is_own = |name: &str| {

@@ -1,4 +1,5 @@
-//! The thread that looks at what tools do: a server has to be started for it, and the driver may not wait.
+//! The thread that tests the behavior of tools: this requires starting a server, and the driver
+//! must not wait for that.
 
 use super::tiers::Climbing;
 use super::{Driver, Event, RequestNumber, Wake, change_of};
@@ -19,18 +20,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-/// The most looks at one server in one process: it may say something else whenever it is asked.
+/// The most tests per server and process, because it may change whenever it is listed.
 const MAX_LOOKS: usize = 100;
 
-/// The looks at a server's tools. One runs at a time.
+/// The behavior tests of a server's tools. Only one runs at a time.
 #[derive(Default)]
 pub(super) struct Probing {
     prober: Option<Box<dyn Probe>>,
-    /// The thread that looks, once there was something to look at.
+    /// The testing thread, once there was something to test.
     thread: Option<Sender<Unobserved>>,
     running: HashSet<Observable>,
     looks: usize,
-    /// Questions whose calls wait for a look.
+    /// Questions whose calls wait for a test.
     waiting: Vec<(SessionKey, RequestNumber, Observable)>,
 }
 
@@ -39,19 +40,20 @@ impl Probing {
         Probing { prober, ..Probing::default() }
     }
 
-    /// Whether something can be looked at.
+    /// Whether something can be tested.
     fn is_there(&self) -> bool {
         (self.prober.is_some() || self.thread.is_some()) && self.looks < MAX_LOOKS
     }
 
-    /// Has these looked at, one after the other.
+    /// Has these tested, one after the other.
     pub(super) fn begin(&mut self, server: &Arc<Server>, wanted: Vec<Unobserved>) {
         for wanted in wanted {
             self.look(server, wanted);
         }
     }
 
-    /// Has one looked at, unless it is already. Returns whether it is then.
+    /// Has one tested unless that is already in progress. Returns whether it is in progress
+    /// afterwards.
     fn look(&mut self, server: &Arc<Server>, wanted: Unobserved) -> bool {
         if self.running.contains(&wanted.key) {
             return true;
@@ -72,7 +74,7 @@ impl Probing {
     }
 }
 
-/// A thread that looks at what it is given, until the driver is gone.
+/// Starts a thread that tests what it receives, until the driver is gone.
 fn start(prober: Box<dyn Probe>, server: &Arc<Server>) -> Option<Sender<Unobserved>> {
     let (give, given) = channel::<Unobserved>();
     let server = server.clone();
@@ -91,16 +93,17 @@ fn start(prober: Box<dyn Probe>, server: &Arc<Server>) -> Option<Sender<Unobserv
     started.is_ok().then_some(give)
 }
 
-/// What is yet to be looked at, and what is to be told.
+/// What still has to be tested, and what has to be reported.
 type Reconsidered = (Vec<Unobserved>, Vec<Climbing>);
 
 impl Driver {
-    /// Whether a look at behaviour may be had, and could settle a change.
+    /// Whether a behavior test is possible and could settle a change.
     pub(super) fn can_validate(&self, change: &Judgement) -> bool {
         self.probing.is_there() && self.server.can_validate(change)
     }
 
-    /// A look ended: every view is judged again with it, and who waits for it goes on.
+    /// Handles the end of a test: every view is judged again with the result, and waiting requests
+    /// continue.
     pub(super) fn end_probe(&mut self, key: &Observable, assessment: &Assessment) {
         self.probing.running.remove(key);
         self.tell_observed(key, assessment);
@@ -142,7 +145,8 @@ impl Driver {
         self.server.remark(&format!("the behaviour of `{name}` is {behavior}: {words}"));
     }
 
-    /// The person at the client asked for a look. The question is settled when it ended, or at once if there is none.
+    /// Handles a person's request for a test. The question is settled when the test has ended, or
+    /// immediately if it is not possible.
     pub(super) fn validate(
         &mut self,
         session: &Arc<Session>,
@@ -158,7 +162,7 @@ impl Driver {
         }
     }
 
-    /// Begins a look that a person asked for, also where there was one before.
+    /// Starts a test that a person requested, even if there was one before.
     pub(super) fn begin_validation(
         &mut self,
         session: &Arc<Session>,
@@ -173,8 +177,8 @@ impl Driver {
 }
 
 impl Server {
-    /// Takes in what was observed of a tool: it counts for every call that is decided from now on. Returns what is yet to be
-    /// looked at.
+    /// Applies the result of a tool's test to every call that is decided from now on. Returns what
+    /// still has to be tested.
     fn observed(
         &self,
         key: &Observable,
@@ -185,7 +189,8 @@ impl Server {
         self.reconsider_with(&mut judge).map(|(unobserved, _)| unobserved)
     }
 
-    /// Judges every view again, though nothing was written: something was learned elsewhere.
+    /// Judges every view again although nothing was written, because something was learned
+    /// elsewhere.
     pub(super) fn reconsider(&self) -> Result<Reconsidered, store::StoreError> {
         let mut judge = self.judge();
         judge.forget_recorded();
@@ -206,13 +211,13 @@ impl Server {
             unobserved.append(&mut judged.unobserved);
             climbing.push(Climbing::of(&mut judged));
             self.publish(judge, &view, judged);
-            // Entries that could be pinned again are, with the next list.
+            // Entries that can be re-pinned are re-pinned with the next list.
             view.change(|known| known.is_unjudged = true);
         }
         Ok((unobserved, climbing))
     }
 
-    /// Whether the operator lets behaviour be looked at, and it could settle a change.
+    /// Whether the operator allows behavior tests, and a test could settle a change.
     pub(crate) fn can_validate(&self, change: &Judgement) -> bool {
         self.rules.behavior.refusal().is_none() && is_behavioral(change)
     }

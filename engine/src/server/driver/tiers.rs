@@ -1,4 +1,5 @@
-//! What the tiers above and the drift network said: every view is judged again with it, and each answer is told once.
+//! The answers of the upper tiers and the drift network: every view is judged again with them, and
+//! each answer is reported once.
 
 use super::{Driver, TICK};
 use crate::judge::Judged;
@@ -15,21 +16,22 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most answers that are remembered as told.
+/// The most answers that are remembered as reported.
 const MAX_TOLD: usize = 10_000;
 
-/// What was told of the tiers' answers.
+/// The answers of the tiers that were already reported.
 #[derive(Debug, Default)]
 pub(super) struct ToldTiers(HashSet<(EntryHash, &'static str)>);
 
 impl ToldTiers {
-    /// Whether it is news. Past the limit nothing is: a server may say something else whenever it is asked.
+    /// Whether it is news. Beyond the limit nothing is, because a server may change whenever it is
+    /// listed.
     fn is_news(&mut self, entry: EntryHash, answer: &'static str) -> bool {
         self.0.len() < MAX_TOLD && self.0.insert((entry, answer))
     }
 }
 
-/// What is told of a judgement once no lock is held.
+/// Events to report after a judgement, once no lock is held.
 #[derive(Debug, Default)]
 pub(super) struct Climbing {
     entries: Vec<Judgement>,
@@ -37,7 +39,7 @@ pub(super) struct Climbing {
 }
 
 impl Climbing {
-    /// Nothing where no tier is there: then there is nothing to tell.
+    /// Empty if there are no tiers, since there is nothing to report then.
     pub(super) fn of(judged: &mut Judged) -> Climbing {
         let is_told = |entry: &&Judgement| {
             let climbed = entry.climbed.is_some_and(|climbed| {
@@ -57,7 +59,8 @@ impl Driver {
         until.map_or(TICK, |until| until.min(TICK))
     }
 
-    /// A surface was judged as the server showed it just now: look-ups may have begun.
+    /// Called after a surface was judged as the server just showed it, because that may have
+    /// started lookups.
     pub(super) fn note_met(&mut self, judgement: &SurfaceJudgement) {
         let upper = &self.server.rules.upper;
         upper.met(judgement, now());
@@ -67,14 +70,14 @@ impl Driver {
         self.corpus_until = self.corpus_until.max(until);
     }
 
-    /// A call waits for the corpus, unless the wait is over already.
+    /// Makes a call wait for the corpus, unless the wait is already over.
     pub(super) fn await_corpus(&mut self, session: &Arc<Session>) {
         if self.corpus_until.is_none() {
             session.resume_looked_up();
         }
     }
 
-    /// Something was learned, or the corpus did not answer in time.
+    /// Called when something was learned, or the corpus did not answer in time.
     pub(super) fn end_corpus_wait(&mut self) {
         self.corpus_until = None;
         let (unobserved, climbing) = match self.server.reconsider() {
@@ -95,7 +98,7 @@ impl Driver {
         }
     }
 
-    /// Records and tells each answer once. Words that came over the network are not among them.
+    /// Records and reports each answer once. Text received over the network is not included.
     pub(super) fn tell_tiers(&mut self, climbing: &Climbing) {
         for judgement in &climbing.entries {
             let Some(after) = &judgement.after else { continue };

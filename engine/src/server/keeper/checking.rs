@@ -1,4 +1,4 @@
-//! When the server's admission is checked, and what goes on after a check.
+//! Decides when the server's admission is checked, and what continues after a check.
 
 use super::{Check, Command, Glance, Keeper, Remark};
 use crate::reason::ReasonCode;
@@ -7,21 +7,22 @@ use contract::surface::ListKind;
 use std::time::{Duration, Instant};
 use wire::Answer;
 
-/// A server that is not admitted is checked again by itself: first after this long, then after twice as long each time, up
-/// to the longest. Its document may only not have been there yet, and without tools no call comes that would ask.
+/// The delay before an unadmitted server is checked again automatically. It doubles each time up to
+/// the maximum. The document may simply not be published yet, and without tools no call would
+/// trigger a check.
 const FIRST_RECHECK: Duration = Duration::from_secs(2);
 const LONGEST_RECHECK: Duration = Duration::from_secs(300);
 
-/// What the keeper knows of checks.
+/// The keeper's state about checks.
 #[derive(Debug, Default)]
 pub(super) struct Admissions {
     pub(super) is_wanted: bool,
     is_checking: bool,
-    /// When the server's greeting was looked at for the newest check.
+    /// When the handshake was read for the latest check.
     asked_at: Option<Instant>,
-    /// When a server that is not admitted is checked again, and how long that is after the last time.
+    /// When an unadmitted server is checked again, and how long after the previous check that is.
     recheck: Option<(Instant, Duration)>,
-    /// The server was greeted late, and the client is still to be told that there are lists now.
+    /// The handshake was delayed, and the client must still be notified that there are lists now.
     is_untold: bool,
 }
 
@@ -34,25 +35,25 @@ impl Admissions {
         self.is_checking
     }
 
-    /// Whether this session has the server checked again while it is not admitted.
+    /// Whether this session repeats the check while the server is not admitted.
     pub(super) fn is_repeated(&self) -> bool {
         self.recheck.is_some()
     }
 
-    /// What was wanted before a fault is wanted no longer.
+    /// Cancels what was wanted before a fault.
     pub(super) fn forget(&mut self) {
         self.is_wanted = false;
         self.is_checking = false;
     }
 
-    /// What this session waits for has to be checked by itself.
+    /// Starts a new check for what this session waits for.
     pub(super) fn begin_again(&mut self) {
         self.is_checking = false;
         self.is_wanted = true;
     }
 
-    /// Has a server that is not admitted checked again when its time has come, and one that no check counts for if requests
-    /// wait for its lists.
+    /// Requests another check of an unadmitted server when it is due, and a first check if requests
+    /// wait for lists that no check covers.
     pub(super) fn check_again(&mut self, glance: &Glance, now: Instant) {
         let is_lacking = self.recheck.is_none() && glance.lacks_check && !glance.waited.is_empty();
         let is_due = self.recheck.is_some_and(|(due, _)| due <= now) || is_lacking;
@@ -61,7 +62,8 @@ impl Admissions {
 }
 
 impl Keeper {
-    /// Begins a check that is wanted. While the server is being greeted its answer is waited for: the check may need it.
+    /// Starts a check that is wanted. During a handshake, waits for the response, because the check
+    /// may need it.
     pub(super) fn begin_check(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         if !self.admission.is_wanted
             || self.admission.is_checking
@@ -76,7 +78,8 @@ impl Keeper {
         out.push(Command::Check);
     }
 
-    /// A check ended without an outcome: what waits for it is refused, and the server is checked again later.
+    /// Handles a check without an outcome: what waits for it is refused, and the server is checked
+    /// again later.
     pub(super) fn not_checked(&mut self, now: Instant, out: &mut Vec<Command>) {
         self.admission.is_checking = false;
         self.admission.recheck = Some((now + FIRST_RECHECK, FIRST_RECHECK));
@@ -90,8 +93,8 @@ impl Keeper {
         out.push(Command::RefuseUnadmitted);
     }
 
-    /// What was found counts from now on, and what waited for it goes on. Who vouches for the server is part of what it is
-    /// judged by.
+    /// Applies the outcome of a check, and resumes what waited for it. Who vouches for the server
+    /// affects how it is judged.
     pub(super) fn checked(
         &mut self,
         check: Check,
@@ -118,7 +121,7 @@ impl Keeper {
         self.go_on(glance, out);
     }
 
-    /// Goes on with what waited for the check. A server that was admitted late is greeted first.
+    /// Resumes what waited for the check. A server that was admitted late gets its handshake first.
     fn go_on(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         if !glance.is_closed && glance.has_kept_greeting {
             return self.wanted.extend(ListKind::ALL);
@@ -132,7 +135,7 @@ impl Keeper {
         out.push(Command::ReleaseUnadmitted);
     }
 
-    /// The server answered the greeting that was sent late.
+    /// Handles the server's response to the delayed handshake.
     pub(super) fn greeting_answered(&mut self, answer: OwnAnswer, out: &mut Vec<Command>) {
         match answer {
             OwnAnswer::Answer(Answer::Result(text)) => out.push(Command::TakeLateGreeting(text)),
@@ -171,7 +174,7 @@ impl Keeper {
     }
 }
 
-/// How long a server that is still not admitted is left alone.
+/// How long to wait before an unadmitted server is checked again.
 fn pause_after(before: Option<Duration>) -> Duration {
     before.map_or(FIRST_RECHECK, |pause| pause.saturating_mul(2)).min(LONGEST_RECHECK)
 }

@@ -1,4 +1,5 @@
-//! What the keeper does once a list was answered: it has the server judged, and what waited for the list goes on.
+//! What the keeper does after a list was fetched: it has the server judged, and resumes what waited
+//! for the list.
 
 use super::{Command, Glance, Keeper, Listed};
 use crate::reason::ReasonCode;
@@ -6,12 +7,12 @@ use contract::surface::ListKind;
 use std::time::Instant;
 use wire::listing::ListOutcome;
 
-/// What is done when the server was judged.
+/// What to do once the server was judged.
 #[derive(Debug, Default)]
 pub(super) struct Judging {
-    /// Lists that were fetched, and when they were asked for.
+    /// Lists that were fetched, and when they were requested.
     finished: Vec<(ListKind, Instant)>,
-    /// It was judged because of a check of its admission.
+    /// It was judged because of an admission check.
     is_for_check: bool,
 }
 
@@ -30,7 +31,8 @@ impl Keeper {
         self.finish_all(glance, now, out);
     }
 
-    /// A list could not be fetched. What it carries is as unknown as before, so nothing is judged because of it.
+    /// Handles a list that could not be fetched. Nothing new is known, so nothing is judged because
+    /// of it.
     pub(super) fn fail(
         &mut self,
         list: ListKind,
@@ -43,13 +45,13 @@ impl Keeper {
         self.finish_all(glance, self.told_at, out);
     }
 
-    /// Whether it is known of every list what the server answers to it.
+    /// Whether the server's answer is known for every list.
     fn has_all_lists(&self, glance: &Glance) -> bool {
         ListKind::ALL.iter().all(|list| self.is_known(*list, glance))
     }
 
-    /// What is new is judged, and what waited goes on. At first no list may be out, since a server is judged as a whole;
-    /// later one that does not come keeps no other waiting.
+    /// Judges what is new, and resumes what waited. The first time no list may be missing, since a
+    /// server is judged as a whole; later, a missing list does not delay the others.
     pub(super) fn finish_all(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         let is_out = |list: &ListKind| {
             let is_asked = self.listings.contains_key(list);
@@ -102,8 +104,8 @@ impl Keeper {
         }
     }
 
-    /// A server that answers some of its lists and never one of them is reached: that list is closed like one that cannot
-    /// be read, and keeps the others usable.
+    /// Handles a server that answers some lists but never a certain one: that list is treated as
+    /// unreadable, so that the others stay usable.
     fn close_unanswered(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         let is_answer = |outcome: &ListOutcome| !matches!(outcome, ListOutcome::NotOffered);
         let known = ListKind::ALL.into_iter().filter_map(|list| self.outcome(list, glance));
@@ -121,9 +123,9 @@ impl Keeper {
         }
     }
 
-    /// Refuses what waited for lists that could not be fetched. They stay stale, so the next call asks for them again and
-    /// none is dispatched on what was seen before. While a list is unknown altogether, the lists that came with it cannot
-    /// be judged either.
+    /// Refuses what waited for lists that could not be fetched. They stay stale, so the next call
+    /// requests them again and no call is dispatched on the old ones. While a list is completely
+    /// unknown, the lists fetched with it cannot be judged either.
     fn refuse_failed(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         if !self.has_all_lists(glance) {
             let reason = self.failed.values().next().copied();
