@@ -1,5 +1,5 @@
-//! The gate as a whole, without processes: a session, its keeper, a store and a ledger, between a client and a server that
-//! the test plays.
+//! The complete gate without processes: a session, its keeper, a store and a ledger, with a
+//! simulated client and server.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

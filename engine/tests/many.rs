@@ -1,7 +1,7 @@
 //! Many sessions of several principals on a few servers in one process, while people decide.
 //!
-//! Every request has exactly one decision and one answer, a request that was dispatched has one outcome at most, no session
-//! gets another's answer, and the ledger verifies.
+//! Every request has exactly one decision and one answer, a dispatched request has at most one
+//! outcome, no session gets another's answer, and the ledger verifies.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -26,7 +26,7 @@ const SESSIONS: usize = 1_000;
 const CLIENT_THREADS: usize = 4;
 /// How often people decide meanwhile.
 const ROUNDS: usize = 2 * SERVERS;
-/// The calls of a session. Their ids are the same in every session.
+/// The number of calls per session. Their ids are the same in every session.
 const CALLS: usize = 6;
 
 #[test]
@@ -78,7 +78,7 @@ fn a_further_session_has_no_list_fetched_that_is_fresh() {
     assert!(hall.ask(0, 100, &call_of(0, 0)).get("result").is_some());
     let before = hall.servers[0].lists_asked_for();
     (1..20).for_each(|session| hall.greet(session));
-    // Longer than a list that no call waits for is put off.
+    // Longer than the delay of a list that no call waits for.
     let until = std::time::Instant::now() + std::time::Duration::from_millis(1_500);
     let mut id = 101;
     while std::time::Instant::now() < until {
@@ -144,8 +144,8 @@ fn call_of(session: usize, call: usize) -> Value {
     json!({"name": "add", "arguments": {"session": session, "call": call}})
 }
 
-/// What people and servers do meanwhile: contracts move and are approved, servers are stopped and let go, and an incident
-/// begins and ends.
+/// What people and servers do meanwhile: contracts change and are approved, servers are stopped and
+/// released, and an incident starts and ends.
 fn decide(hall: &Hall) {
     for round in 0..ROUNDS {
         let desk: &ServerDesk = &hall.servers[round % SERVERS];
@@ -158,7 +158,7 @@ fn decide(hall: &Hall) {
     }
 }
 
-/// Each answer is for a request of the session that got it, and comes once.
+/// Checks that each answer is for a request of the session that got it, and arrives once.
 fn check_answers(hall: &Hall) {
     for (number, session) in hall.sessions.iter().enumerate() {
         let mut answered = HashSet::new();

@@ -16,7 +16,7 @@ struct Bench {
     posture: Posture,
 }
 
-/// A surface with these tools, by name and description.
+/// A surface with these tools, given by name and description.
 fn surface(tools: &[(&str, &str)]) -> Surface {
     let tools: Vec<_> = tools
         .iter()
@@ -26,7 +26,7 @@ fn surface(tools: &[(&str, &str)]) -> Surface {
     read_capture(capture.to_string().as_bytes()).unwrap()
 }
 
-/// What the configuration says for other servers.
+/// The default settings, used for the other servers.
 fn as_usual(_: &ServerId) -> Settings {
     Settings::default()
 }
@@ -43,7 +43,7 @@ impl Bench {
         Bench { directory, store, id: "files".parse().unwrap(), posture: Posture::Guard }
     }
 
-    /// Pinned as approved by a person.
+    /// A bench whose tools are pinned as approved by a person.
     fn pinned(tools: &[(&str, &str)]) -> Bench {
         let mut bench = Bench::new();
         bench.pin(surface(tools)).unwrap();
@@ -67,7 +67,7 @@ impl Bench {
         pin(&mut self.store, draft, None, &as_usual, ada())
     }
 
-    /// The server shows this now.
+    /// Makes the server show this now.
     fn show(&mut self, tools: &[(&str, &str)]) {
         let (server, surface) = (self.server(), surface(tools));
         let counted = server.judge_for_status(&surface);
@@ -260,7 +260,7 @@ fn pinning_over_a_baseline_asks_for_an_approval_and_at_first_sight_for_markers_o
     );
     let again = PinDraft::new(bench.server(), surface(&marked), None).unwrap();
     assert!(matches!(again.question, PinQuestion::Nothing), "{:?}", again.question);
-    // One that is gone is pinned as gone.
+    // A removed entry is pinned as removed.
     let less = PinDraft::new(bench.server(), surface(&marked[..1]), None).unwrap();
     assert_eq!(pin(&mut bench.store, less, None, &as_usual, ada()).unwrap().count, 1);
 }
@@ -282,7 +282,7 @@ fn a_pin_keeps_the_signer_and_a_review_finds_another_one() {
     };
     let draft = PinDraft::new(bench.server(), surface(BEFORE), signer("acme 1")).unwrap();
     pin(&mut bench.store, draft, None, &as_usual, ada()).unwrap();
-    // An observation that asked nobody keeps the signer that was pinned.
+    // An observation without an admission check keeps the pinned signer.
     bench.show(BEFORE);
     assert_eq!(bench.server().status(), ServerStatus::Verified);
     let mut seen = surface(BEFORE);
@@ -309,7 +309,7 @@ fn what_is_observed_of_an_unknown_server_is_not_recorded() {
 }
 
 impl Bench {
-    /// The events of the ledger with one of these names.
+    /// The ledger's events with one of these names.
     fn events(&self, names: &[&str]) -> Vec<serde_json::Value> {
         let folder = self.directory.path().join("home/receipts");
         let chains = std::fs::read_dir(folder).unwrap().map(|chain| chain.unwrap().path());
@@ -368,7 +368,7 @@ fn pinning_over_a_hold_overrides_it_and_a_quarantine_confirms_it() {
     quarantine(&mut bench.store, &id, Some(&review), &as_usual, ada()).unwrap();
     let outcomes = bench.events(&["outcome.confirmed"]);
     assert_eq!(outcomes.len(), held, "{outcomes:#?}");
-    // What is not held is decided by nobody.
+    // Nothing decides about an entry that is not held.
     let mut bench = Bench::pinned(BEFORE);
     let (id, review) = (bench.id.clone(), bench.review());
     quarantine(&mut bench.store, &id, Some(&review), &as_usual, ada()).unwrap();

@@ -20,7 +20,7 @@ fn signed(change: impl FnOnce(&mut Value)) -> Value {
     serde_json::from_str(&draft.sign(&key()).unwrap()).unwrap()
 }
 
-/// A server on loopback that publishes this at both well-known places, with this status.
+/// A server on loopback that publishes this body, with this status, at both well-known paths.
 fn publish(status: &'static str, body: String) -> HttpEndpoint {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();

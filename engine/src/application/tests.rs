@@ -48,7 +48,7 @@ fn what_does_not_open_a_session_is_told_apart() {
     let check = |line: &str, expected: BadLine| {
         assert_eq!(first(&format!("{line}\n")).unwrap_err(), expected, "{line}");
     };
-    // A later version may have members that this one does not know.
+    // A later version may have unknown members.
     check(r#"{"open":{"version":2,"endpoint":"x"}}"#, BadLine::OtherVersion(2));
     check(r#"{"open":{"version":1,"server":"r","posture":"monitor"}}"#, BadLine::Open);
     check(r#"{"open":{"version":1,"server":"r","server":"s"}}"#, BadLine::Open);
@@ -90,7 +90,7 @@ fn only_an_answer_to_a_request_that_was_not_sent_is_the_gates_own() {
         Outgoing { frame: br#"{"id":"\u0061"}"#, id: Some(br#""\u0061""#), ..Outgoing::default() };
     server.gather(&sent);
     server.flush_free().unwrap();
-    // The server spells the id in another way; the second answer to it cannot be the server's.
+    // The server spells the id differently; the second answer to it cannot be from the server.
     for _ in 0..2 {
         client.write(&ToClient { parts: &[b"{", b"}"], answers: Some(br#""a""#) }).unwrap();
     }

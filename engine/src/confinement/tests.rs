@@ -1,4 +1,4 @@
-//! From a launch to a profile. What the sandbox does with it is tested with real programs in `cli/tests`.
+//! Creating a profile from a launch. The sandbox is tested with real programs in `cli/tests`.
 
 use super::*;
 use std::fs;
@@ -172,11 +172,11 @@ fn code_in_a_workspace_shows_nothing_else_of_the_user() {
         ground.confiner(&keys, &[]).prepare(&launch, Environment::Whole).unwrap().profile.read
     };
     assert_eq!(shown(&["/bin/sh", "app/work/server.js"]), [ground.path("app")]);
-    // The server put a link in the place of its script, and names the folder that it wants to see.
+    // The server replaced its script with a link, and names the folder that it wants to see.
     fs::remove_file(&script).unwrap();
     std::os::unix::fs::symlink(ground.path("private/notes.js"), &script).unwrap();
     assert!(shown(&["/bin/sh", "app/work/server.js"]).is_empty());
-    // The same by way of a virtual environment.
+    // The same by means of a virtual environment.
     ground.file("private/bin/x");
     ground.file("app/work/.venv/bin/python");
     let home = format!("home = {}\n", ground.path("private/bin").display());

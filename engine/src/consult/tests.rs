@@ -18,7 +18,7 @@ fn answer(rationale: &str) -> Answer {
     }
 }
 
-/// A server that changes all the time uses up its own questions, and not those about others.
+/// A server that changes constantly uses up only its own questions.
 #[test]
 fn one_server_cannot_keep_others_from_being_asked_about() {
     let (_home, folder) = folder();
@@ -113,7 +113,7 @@ fn only_so_many_opinions_are_kept() {
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         all.push(EntryHash::from_bytes(bytes));
     }
-    // Written at once: a thousand separate writes would take long.
+    // All at once, because a thousand separate writes would take long.
     let lines: Vec<serde_json::Value> = all[..1_000]
         .iter()
         .map(|hash| {

@@ -55,7 +55,7 @@ fn verdicts_count_for_an_hour_and_a_warning_until_it_is_asked_for_again() {
         assert_eq!(answer(4, age), (Some(CorpusAnswer::Cleared), true));
         assert_eq!(answer(5, age), (Some(CorpusAnswer::Unknown), true));
     }
-    // A clock that was moved back makes nothing young.
+    // Setting the clock back does not make an answer recent.
     for age in [CACHED_FOR, -1] {
         assert_eq!(answer(3, age), (Some(CorpusAnswer::Dangerous), false));
         assert_eq!(answer(4, age), (None, false));
@@ -63,7 +63,7 @@ fn verdicts_count_for_an_hour_and_a_warning_until_it_is_asked_for_again() {
     }
 }
 
-/// The directory says that it knows many more contracts, and is then kept from answering.
+/// The directory claims to know many more contracts, and is then prevented from responding.
 #[test]
 fn a_warning_outlives_another_width_of_buckets_until_the_new_bucket_comes() {
     let (_home, folder) = folder();

@@ -16,7 +16,7 @@ impl Project {
         let project = Project { folder: tempfile::tempdir().unwrap() };
         project.write("node_modules/@s/mail/dist/index.js", "read line");
         project.install(version);
-        // Something that has the name of an interpreter, and reads the package's files.
+        // A program that has the name of an interpreter, and reads the package's files.
         fs::copy("/bin/sh", project.path("node")).unwrap();
         project
     }
@@ -57,7 +57,7 @@ impl Project {
         finder(&[&self.node(), self.script().to_str().unwrap(), "--port", "1"], None)
     }
 
-    /// A process that is called `node` and runs the package.
+    /// Starts a process that is called `node` and runs the package.
     fn start(&self) -> Running {
         self.start_with(|_| {})
     }
@@ -223,7 +223,7 @@ fn what_is_no_clear_answer_is_none() {
     project.write("package-lock.json", r#"{"packages":{}}"#);
     check("`package-lock.json`: it does not have the package");
     fs::remove_file(project.path("package-lock.json")).unwrap();
-    // Larger than anything that is read, and a hole on the disk.
+    // A sparse file, larger than anything that is read.
     fs::File::options().write(true).open(&record).unwrap().set_len(1 << 40).unwrap();
     check("more than");
     fs::remove_file(&record).unwrap();
@@ -267,7 +267,7 @@ fn what_a_launcher_started_is_found_among_the_processes() {
     is_unknown(finder(&["npx", "mail"], Some(elsewhere.group())), "none of the server's processes");
     let mut finder = launched("@s/mail");
     assert_eq!(finder.look(), known("1.2.3"));
-    // What was found stays what is looked at, and its record is read again.
+    // The package found first is kept, and its record is read again.
     drop(running);
     assert_eq!(finder.look(), known("1.2.3"));
     project.install("1.2.4");
@@ -281,7 +281,7 @@ fn two_copies_that_run_are_no_clear_answer() {
     project.write("node_modules/a/node_modules/@s/mail/x.js", "read line");
     let copy = project.path("node_modules/a/node_modules/@s/mail/x.js");
     let (node, copy, script) = (project.node(), copy.display(), project.script());
-    // A shell gives no input to what it starts beside itself.
+    // A shell gives no standard input to background processes.
     let run = format!("exec 3<&0; {node} {copy} <&3 & exec {node} {}", script.display());
     let running = Running::start(Command::new("sh").args(["-c", &run]));
     testing::wait_until("the processes", || files_of(&running).len() == 2);
@@ -303,7 +303,7 @@ fn a_process_without_the_servers_pipes_is_not_the_server() {
     let (node, script) = (project.node(), project.script());
     let fifo = project.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // The package runs beside something that speaks in its place.
+    // The package runs next to a process that could act in its place.
     let run = format!(
         "exec 3<>{}; {node} {} <&3 >/dev/null & exec sh -c 'read line; kill 0' </dev/stdin 3<&-",
         fifo.display(),

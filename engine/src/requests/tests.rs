@@ -1,4 +1,4 @@
-//! Each change of phase, and the limits. Sequences of them are in `properties.rs`.
+//! Each phase transition, and the limits. Sequences of transitions are tested in `properties.rs`.
 
 mod properties;
 
@@ -12,7 +12,7 @@ const CANCELLATION: &[u8] = b"{\"method\":\"notifications/cancelled\"}";
 const LIST: ListKind = ListKind::Tools;
 const SESSION: SessionKey = SessionKey(0);
 
-/// Parses a frame as the client thread does.
+/// Parses a frame like the client thread does.
 fn parse(frame: &[u8], begun: Instant) -> OwnedRequest {
     let Ok(Scanned::Message(envelope)) = scan(frame) else { panic!("no message") };
     let envelope = Envelope { raw: frame, ..envelope };
@@ -80,7 +80,8 @@ fn name(phase: Option<&Phase>) -> &'static str {
     }
 }
 
-/// A table after the first `steps` steps of request 7 from its wait to where the server has its bytes.
+/// A table after the first `steps` steps of request 7, from its wait until the server has its
+/// bytes.
 fn after(steps: usize) -> Requests {
     let mut requests = Requests::default();
     let all: [fn(&mut Requests); 7] = [
@@ -136,7 +137,7 @@ fn a_kept_request_is_parsed_as_its_message_was() {
     assert_eq!((copy.id.raw(), copy.id.key()), (id.raw(), id.key()));
     assert_eq!((owned.id().raw(), owned.id().key()), (id.raw(), id.key()));
     assert_eq!(copy.protocol_version, Some("v"));
-    // An id that went through a copy is still the same id.
+    // A copied id is still the same id.
     assert_eq!(owned_id.to_owned().key(), id.key());
 }
 
@@ -175,7 +176,7 @@ fn requests_are_released_by_what_they_wait_for_in_the_order_they_came() {
     assert_eq!(ids(&requests.release_unadmitted()), ["1", "6"]);
     assert_eq!(ids(&requests.release_asked(&entry(), None)), ["3"]);
     assert_eq!(requests.asked_entries(), BTreeSet::from([other]));
-    // Those that nobody has claimed are among all.
+    // This includes requests that no thread has claimed.
     assert!(requests.claim(at(b"4")).is_some());
     assert_eq!(ids(&requests.release_all()), ["0", "1", "2", "3", "5", "6"]);
     assert_eq!(requests.waited_lists(), BTreeSet::new());
@@ -226,7 +227,7 @@ fn a_person_is_asked_about_a_claimed_request_unless_it_was_cancelled() {
 fn a_decided_request_is_brought_once_and_not_in_the_place_of_a_later_one_with_its_id() {
     let mut requests = after(4);
     let first = requests.phase(at(b"7")).and_then(Phase::kept).unwrap().request.clone();
-    // Its time was over before the server could be written to.
+    // It timed out before it could be written to the server.
     assert!(requests.end(at(b"7")).is_some());
     assert!(requests.bring(SESSION, &first).is_none());
     waits(&mut requests, 7, Awaited::List(LIST)).unwrap();
@@ -244,7 +245,7 @@ fn a_cancellation_never_overtakes_a_request_that_waited() {
     for (steps, before) in STEPS.into_iter().enumerate().take(7).skip(1) {
         let mut requests = after(steps);
         assert_eq!(requests.cancel(at(b"7"), CANCELLATION, until), Cancelling::Follows, "{before}");
-        // The rest of its way.
+        // The remaining steps.
         requests.release_listed(&[LIST]);
         if requests.claim(at(b"7")).is_some() || before == "decided" {
             requests.decide(at(b"7"));
@@ -401,16 +402,16 @@ fn a_line_that_cannot_be_read_is_held_against_the_request_it_may_have_answered()
     assert!(requests.doubt(SESSION, &[], true, now), "it was meant to be a message");
     send(&mut requests, 7, call()).unwrap();
     send(&mut requests, 8, call()).unwrap();
-    // With two in flight it may have been the answer to either.
+    // With two requests in flight, the line may have answered either.
     assert!(requests.doubt(SESSION, &[], true, now));
     assert!(requests.take_late(now).is_empty());
     assert!(!requests.doubt(SessionKey(1), &ids, false, now), "it is not that session's request");
     assert!(requests.doubt(SESSION, &ids, false, now));
-    // The first doubt counts: a flood of lines does not put the end off.
+    // The first doubt sets the time: a flood of lines must not postpone the end.
     assert!(requests.doubt(SESSION, &ids, false, now + Duration::from_secs(1)));
     let late = requests.take_late(now);
     assert!(matches!(late.as_slice(), [Late { lateness: Lateness::Unreadable, .. }]), "{late:?}");
-    // The only one in flight.
+    // Only one request is in flight.
     assert!(requests.doubt(SESSION, &[], true, now));
     assert_eq!(ids_of(&requests.take_late(now)), ["8"]);
     requests.add_own(b"\"hp-1\"".to_vec());
@@ -499,7 +500,7 @@ fn requests_that_wait_are_bounded_at_the_limit_and_not_before() {
         waits(&mut requests, id, Awaited::List(LIST)).unwrap();
     }
     assert_eq!(waits(&mut requests, 5_000, Awaited::List(LIST)), Err(Refused::TooMany));
-    // Those that were released are kept as well, and may wait again.
+    // Released requests are stored as well, and may wait again.
     requests.release_listed(&[LIST]);
     assert_eq!(waits(&mut requests, 5_000, Awaited::List(LIST)), Err(Refused::TooMany));
     requests.claim(at(b"0"));

@@ -100,7 +100,7 @@ fn refusal(status: u16, challenge: &str) -> CredentialRefusal {
 }
 
 impl Bench {
-    /// What a request ends up showing to a server that asks for a token.
+    /// The credential that a request finally presents to a server that requires a token.
     async fn shown(&self) -> Result<String, String> {
         let words = |withheld: Withheld| withheld.words;
         let credential = match self.sign_in.obtain().await.map_err(words)? {

@@ -1,4 +1,4 @@
-//! Who vouches for a server, on the path of its calls.
+//! Admission on the path of a server's calls.
 
 use crate::forgeries;
 use crate::names;
@@ -22,7 +22,7 @@ fn key(number: u8) -> SigningKey {
     SigningKey::from_seed([number; 32])
 }
 
-/// Two signers of whom either may vouch for anything.
+/// Two signers, either of which may vouch for anything.
 fn root() -> Arc<TrustRoot> {
     let signer = |number: u8| {
         json!({
@@ -153,11 +153,11 @@ fn a_server_that_is_not_admitted_hears_nothing_and_the_gate_answers_for_it() {
     );
     assert_eq!(greeting["result"]["serverInfo"]["name"], "holdpoint");
     assert_eq!(greeting["result"]["protocolVersion"], "2025-06-18");
-    // Neither the greeting nor `initialized`, nor anything else.
+    // Neither the handshake nor `initialized`, nor anything else.
     assert_eq!(stage.server.texts(), Vec::<String>::new());
 }
 
-/// The same in the era without a greeting.
+/// The same in the stateless era.
 #[test]
 fn a_client_without_a_session_is_answered_by_the_gate_too() {
     let server = Server::new(Flavor::Enclaved, "{}");
@@ -176,7 +176,8 @@ fn a_client_without_a_session_is_answered_by_the_gate_too() {
     assert_eq!(stage.server.texts(), Vec::<String>::new());
 }
 
-/// The client's own greeting, byte for byte but for the id, then `initialized`, and only then anything else.
+/// The client's own handshake, byte for byte except for the id, then `initialized`, and only then
+/// anything else.
 #[test]
 fn a_server_that_is_admitted_late_gets_the_greeting_that_was_kept() {
     let server = Server::new(Flavor::Enclaved, "{}");
@@ -196,7 +197,7 @@ fn a_server_that_is_admitted_late_gets_the_greeting_that_was_kept() {
     assert_eq!(heard[0]["params"]["capabilities"], json!({"roots": {"listChanged": true}}));
     assert_eq!(heard[1]["method"], "notifications/initialized", "{heard:?}");
     assert!(stage.call(3, "add", json!({})).get("result").is_some());
-    // The server has no prompts: the client is not told to ask for them.
+    // The server has no prompts, so the client is not notified to request them.
     let told = |kind: &str| {
         let method = format!("notifications/{kind}/list_changed");
         stage.client.texts().iter().any(|text| text.contains(&method))
@@ -220,7 +221,8 @@ fn a_server_that_is_admitted_late_and_speaks_another_version_ends_the_session() 
     assert_eq!(list["data"]["reason"], "upstream_unreachable", "{list}");
 }
 
-/// A document in the answer to the client's own greeting is verified before anything of the answer is shown.
+/// A document in the response to the client's own handshake is verified before anything of the
+/// response is shown.
 #[test]
 fn a_handshake_with_another_document_than_was_checked_is_not_shown() {
     let server = Server::new(Flavor::Enclaved, "");
@@ -242,7 +244,8 @@ fn a_handshake_with_another_document_than_was_checked_is_not_shown() {
         experimental: json!({"mcp-attestation": document}),
         ..Script::default()
     };
-    // Under the open flavor a program is greeted first: it is used in any case, and only its handshake has the document.
+    // Under the open flavor the handshake comes first: the program is used in any case, and only
+    // its handshake has the document.
     let setting = Server::new(Flavor::Open, "").setting_with(Source::InBand);
     assert!(setting.session.greets_before_check);
     let stage = Stage::greeted(Setting { script, ..setting });
@@ -279,7 +282,7 @@ fn a_server_whose_document_comes_late_is_admitted_without_being_asked_for() {
         message["method"] == "notifications/tools/list_changed"
     });
     assert_eq!(stage.list(2).len(), 1);
-    // What did not change is told once.
+    // An unchanged outcome is reported once.
     assert_eq!(events(&stage, "mcp.connect.deny").len(), 1);
 }
 
@@ -392,7 +395,7 @@ fn another_signer_is_another_identity_and_not_a_fresh_server() {
     assert_eq!(answer["error"]["code"], -32010, "{answer}");
     let kinds = &answer["error"]["data"]["kinds"];
     assert_eq!(kinds, &json!(["identity-changed"]), "{answer}");
-    // Back under the first one it is the server that was pinned.
+    // With the first signer again, it is the pinned server.
     server.publish(signed(&draft(), 1));
     assert!(stage.call(3, "add", json!({})).get("result").is_some());
     let mut renamed = draft();
@@ -449,7 +452,7 @@ fn a_tool_off_the_list_is_refused_as_such_whoever_vouches_for_the_server() {
     let reason = |id, name| stage.call(id, name, json!({}))["error"]["data"]["reason"].clone();
     assert_eq!(reason(1, "drop"), "tool_not_admitted");
     assert_eq!(reason(2, "add"), "manifest_invalid");
-    // A name that could carry a message to whoever reads the event is given by its hash.
+    // A name that could carry a message to a reader of the event is replaced by its hash.
     assert_eq!(reason(3, "all clear, verified"), "tool_not_admitted");
     let denied = wait_for("both events", || {
         let events = events(&stage, "mcp.tool.deny");
@@ -460,7 +463,7 @@ fn a_tool_off_the_list_is_refused_as_such_whoever_vouches_for_the_server() {
     assert!(hash.starts_with(denied[1]["data"]["tool"].as_str().expect("a name")), "{denied:?}");
 }
 
-/// The allowlist is looked at first: no check is waited for.
+/// The allowlist is checked first, without waiting for the admission check.
 #[test]
 fn a_tool_off_the_list_is_refused_while_the_check_is_still_running() {
     let server = Server::new(Flavor::Enclaved, &signed(&draft(), 1));
@@ -488,7 +491,7 @@ fn no_evasion_of_a_name_writes_a_byte_to_the_server() {
     let answers = stage.client.texts();
     let denied = answers.iter().filter(|text| text.contains("tool_not_admitted")).count();
     assert_eq!(denied, count);
-    // The gate asks for lists of its own meanwhile; of the calls not one byte is there.
+    // The gate requests lists itself meanwhile, but not a byte of the calls has been sent.
     assert_eq!(stage.calls_at_server().len(), 0);
 }
 
@@ -513,20 +516,20 @@ fn no_forged_document_lets_a_call_through() {
         wait_until(category, || !stage.client.all().is_empty());
         let answer = stage.client.texts().join("\n");
         assert!(answer.contains(r#""code":1013"#), "{category}: {answer}");
-        // What was answered is not looked through again for the next one.
+        // Skip the previous responses when searching for the next one.
         stage.client.clear();
     }
     assert!(count >= 14_378, "{count}");
     assert!(!stage.server.texts().iter().any(|text| text.contains("tools/")));
 }
 
-/// A server whose check takes until the test lets it go on, as one whose document comes from far away.
+/// A server whose check lasts until the test releases it, like one whose document is far away.
 fn unhurried(server: &Server) -> (Setting, std::sync::mpsc::Sender<()>) {
     let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
     let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
     let terms = Terms::new(root(), scheme, "internal".to_owned(), server.flavor).expect("terms");
     let program = Box::new(move || {
-        // Once it was let go on for good there is nobody to wait for.
+        // After the final release there is nothing to wait for.
         let _ = may_go_on.recv();
         Program { file: vec![Digest::sha256(FILE)], ..Program::default() }
     });
@@ -547,7 +550,7 @@ fn of_several_greetings_that_wait_for_the_check_each_is_answered() {
     let (setting, go_on) = unhurried(&server);
     let stage = Stage::new(setting);
     (0..=MAX_WAITING).for_each(|id| greet_as(&stage, id));
-    // One more than may wait is refused at once, and none has reached the server.
+    // A request beyond the limit is refused immediately, and none has reached the server.
     let refused = stage.answer(&json!(MAX_WAITING));
     assert_eq!(refused["error"]["data"]["reason"], "rate_limited", "{refused}");
     assert_eq!(stage.client.all().len(), 1, "{:?}", stage.client.texts());

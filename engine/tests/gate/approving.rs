@@ -1,4 +1,4 @@
-//! Calls that the person at the client has to allow, each for itself.
+//! Calls that the person at the client must allow individually.
 
 use crate::asking::{answer, question};
 use crate::stage::{Setting, Stage, tool, tools};
@@ -9,7 +9,7 @@ use std::time::Duration;
 const ALLOW: &str = "allow this call once";
 const REQUIRED: i64 = 1014;
 
-/// A session in which each call of `add` has to be allowed, and none of `sub`.
+/// A session in which each call of `add` must be allowed, and no call of `sub`.
 fn stage(session: ServerSettings, capabilities: &Value) -> Stage {
     let stage = Stage::new(Setting { session, approved: Some("add"), ..Setting::default() });
     stage.change_unsaid(two_tools("Adds two numbers."));
@@ -33,7 +33,7 @@ fn say_call(stage: &Stage, id: u64, arguments: Value) {
     stage.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
 }
 
-/// The refusal of a call, with these words in its message.
+/// Checks that a call is refused with these words in the message.
 fn is_refused(stage: &Stage, id: u64, words: &str) {
     let refused = stage.answer(&json!(id));
     let error = &refused["error"];
@@ -75,7 +75,7 @@ fn an_allowed_call_is_made_once_and_the_same_call_asks_again() {
     answer(&stage, &first, ALLOW);
     assert!(stage.answer(&json!(5)).get("result").is_some());
     assert_eq!(stage.calls_at_server().len(), 1);
-    // The answer is used up, also if the client sends it again.
+    // The answer is used up, even if the client sends it again.
     say_call(&stage, 6, json!({"a": 1}));
     let second = question(&stage, 1);
     answer(&stage, &first, ALLOW);
@@ -107,7 +107,7 @@ fn a_receipt_says_that_approval_was_required_and_by_whom_and_when_it_was_given()
 fn anything_but_a_clear_yes_refuses_the_call() {
     for said in [
         json!({"action": "accept", "content": {"decision": "refuse"}}),
-        // The yes to a change is none to a call.
+        // Approving a change does not allow a call.
         json!({"action": "accept", "content": {"decision": "approve"}}),
         json!({"action": "accept", "content": {"decision": "show the change"}}),
         json!({"action": "accept", "content": {}}),
@@ -177,7 +177,7 @@ fn a_person_who_approves_a_change_is_asked_about_the_call_as_well() {
 
 #[test]
 fn an_allowed_call_is_held_if_its_tool_changed_while_the_person_decided() {
-    // The list that the call was decided on is too old once they have.
+    // By the time they have answered, the list that the call was decided on is too old.
     let session = ServerSettings { relist_max_age: Duration::ZERO, ..ServerSettings::default() };
     let stage = stage(session, &json!({"elicitation": {}}));
     say_call(&stage, 5, json!({"a": 1}));
@@ -245,7 +245,7 @@ fn arguments_cannot_pass_for_words_of_the_gate_and_are_in_no_file() {
     assert!(!written.contains("zebra7") && !stage.remarks.texts().concat().contains("zebra7"));
 }
 
-/// A client without a session.
+/// A stateless client.
 fn stateless(stage: &Stage, id: u64, arguments: Value, mut params: Value) -> Value {
     params["name"] = json!("add");
     params["arguments"] = arguments;
@@ -298,7 +298,7 @@ fn a_made_up_state_does_not_take_a_call_out_of_the_count() {
         let token = json!(format!("holdpoint-input-{id:032x}"));
         stateless(&stage, id, json!({"a": 1}), returned(&token, ALLOW))
     };
-    // The beginning of a token of ours, as a client has seen it.
+    // The prefix of our tokens, as a client has seen it.
     let asked = Stage::new(Setting { approved: Some("add"), ..Setting::default() });
     let asked = stateless(&asked, 1, json!({"a": 1}), json!({}));
     let real = asked["result"]["requestState"].as_str().expect("a token").to_owned();

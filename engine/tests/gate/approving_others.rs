@@ -1,4 +1,5 @@
-//! Calls that go on with the approval of another person, which is used up between the decision and the dispatch.
+//! Calls that proceed with another person's approval, which is used up between the decision and the
+//! dispatch.
 
 use crate::stage::{Arrived, Setting, Stage, lines_in, wait_for};
 use contract::time::Timestamp;
@@ -11,12 +12,13 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A desk that has a grant for every call, and looks at the ledger and the server when one is to be used up.
+/// A desk that has a grant for every call, and examines the ledger and the server when one is to be
+/// used up.
 #[derive(Debug)]
 struct Desk {
     says: ApprovalUse,
     around: OnceLock<(PathBuf, Arrived)>,
-    /// How many calls were decided on, and how many the server had, each time.
+    /// How many calls had been decided on, and how many the server had received, each time.
     seen: Mutex<Vec<(usize, usize)>>,
 }
 
@@ -61,7 +63,7 @@ fn call(id: u64) -> Vec<u8> {
 #[test]
 fn a_grant_is_used_up_when_its_decision_is_written_and_before_its_call_is_sent() {
     let (stage, desk) = stage(ApprovalUse::Used);
-    // Two that are read at once: each is written, used up and sent for itself.
+    // Two requests that are read together: each is written, used up and sent separately.
     for id in [5, 6] {
         stage.session.client_said(&call(id), true);
     }
@@ -84,7 +86,7 @@ fn a_call_whose_grant_cannot_be_used_up_is_not_made() {
     assert!(error["message"].as_str().expect("words").contains("could not be used"), "{refused}");
     assert_eq!(*desk.seen.lock().expect("a lock"), [(1, 0)]);
     assert!(stage.calls_at_server().is_empty());
-    // The decision stands, and its outcome says that nothing came of it.
+    // The decision stands, and its outcome says that nothing resulted from it.
     let decision = stage.ledger().into_iter().find(is_decision).expect("a decision");
     let is_outcome =
         |line: &Value| line["record"] == "outcome" && line["receipt_id"] == decision["receipt_id"];

@@ -65,7 +65,7 @@ fn the_time_that_a_person_takes_is_not_counted_against_the_call() {
     std::thread::sleep(call_timeout);
     answer(&stage, &asked, "approve");
     stage.server_hears("the call", |message| message["id"] == 5);
-    // Longer than until the keeper next looks for requests whose time is over.
+    // Longer than the keeper's interval for finding requests that have timed out.
     std::thread::sleep(Duration::from_millis(600));
     stage.server_says(br#"{"jsonrpc":"2.0","id":5,"result":{"done":1}}"#);
     assert_eq!(stage.answer(&json!(5))["result"]["done"], 1);
@@ -116,7 +116,7 @@ fn nobody_is_asked_where_no_call_waits_for_what_they_say() {
     stage.list(1);
     stage.change(tools(&[tool("add", "Adds zebra7 numbers."), tool("sub", "Subtracts.")]));
     stage.list(2);
-    // The call that it is about went on with the answer to an earlier question.
+    // The call that it is about continued with the answer to an earlier question.
     let entry = EntryId::new(EntryType::Tool, "add");
     stage.wake_keeper(SessionWake::Ask { entry, banner: "add is held".to_owned() });
     stage.say(

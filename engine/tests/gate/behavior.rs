@@ -1,4 +1,4 @@
-//! Tier 3 on the path: what was seen of a tool's behaviour, and what becomes of its calls.
+//! Tier 3 on the call path: what was observed of a tool's behavior, and the effect on its calls.
 
 use crate::asking::{answer, question};
 use crate::stage::{Setting, Stage, server_id, tool, tools, wait_for};
@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use store::Store;
 
-/// A look that ends when the test says so, with what the test says. Dropped, every further look panics.
+/// A behavior test that ends when and as this test says. Once this is dropped, every further one
+/// panics.
 struct Looking {
     looks: Arc<Mutex<Vec<String>>>,
     answers: Sender<Assessment>,
@@ -61,7 +62,7 @@ fn flipped(hints: Value) -> String {
     tools(&[tool])
 }
 
-/// A stage whose tool now says that it destroys.
+/// A stage whose tool now declares itself destructive.
 fn changed(setting: Setting) -> Stage {
     let stage = Stage::greeted(setting);
     stage.list(1);
@@ -74,7 +75,7 @@ fn consented(probe: Box<dyn Probe>) -> Setting {
     Setting { behavior, probe: Some(probe), ..Setting::default() }
 }
 
-/// Calls until the call is answered otherwise than before the look ended.
+/// Repeats a call until its response changes because the behavior test has ended.
 fn call_until(stage: &Stage, is_it: impl Fn(&Value) -> bool) -> Value {
     let mut id = 100;
     wait_for("a call that is decided on what was seen", || {
@@ -92,7 +93,7 @@ fn only_cleared_lets_the_call_go_on_and_nothing_is_accepted_by_it() {
     looking.wait(1);
     looking.say(Assessment::Cleared(7));
     call_until(&stage, |answer| answer.get("result").is_some());
-    // The client goes on seeing what was approved, and the change still waits for a person.
+    // The client still sees the approved definition, and the change still waits for a person.
     assert!(stage.list(3)[0].get("annotations").is_none());
     let server = stage.store().server(&server_id()).expect("a store").expect("a server");
     assert_eq!(server.status, ServerStatus::Changed);
@@ -122,7 +123,7 @@ fn a_further_change_is_held_until_it_was_looked_at_too() {
     let held = stage.call(2, "add", json!({}));
     assert_eq!(held["error"]["data"]["verdict"], "INCONCLUSIVE", "{held}");
     looking.wait(2);
-    // What was cleared is what comes back.
+    // The cleared definition comes back.
     stage.change(flipped(json!({"destructiveHint": true})));
     assert!(stage.call(3, "add", json!({})).get("result").is_some());
     looking.say(failed());
@@ -158,7 +159,7 @@ fn unavailable_and_a_fault_of_ours_leave_it_held() {
     let held = call_until(&stage, is_told);
     let data = &held["error"]["data"];
     assert_eq!((&data["verdict"], &data["tier_reached"]), (&json!("INCONCLUSIVE"), &json!(0)));
-    // The look itself panics: the answer of the test never comes.
+    // The behavior test panics, because the answer never comes.
     let (looking, probe) = Looking::new();
     let stage = changed(consented(probe));
     looking.wait(1);
@@ -228,7 +229,7 @@ fn validate_is_not_offered_without_consent() {
     let (looking, probe) = Looking::new();
     let stage = asking(probe, Consent::Off);
     let asked = question(&stage, 0);
-    // The driver has what could look, and the operator did not allow it.
+    // The driver has a prober, but the operator did not allow it.
     assert!(!offers_validation(&asked), "{asked}");
     answer(&stage, &asked, "validate");
     assert!(stage.answer(&json!(5)).get("error").is_some());

@@ -1,4 +1,5 @@
-//! Shield by the call: a change holds the calls that it touches, and from then on every call of the tool.
+//! Shield by the call: a change holds the calls that it affects, and after that every call of the
+//! tool.
 
 use crate::stage::{Script, Setting, Stage, tools};
 use gate::posture::Posture;
@@ -62,7 +63,7 @@ fn after_one_held_call_every_call_of_the_tool_is_held_and_the_agent_is_told_not_
     let message = error["message"].as_str().expect("a message");
     assert!(message.contains(AGENT_STOPS) && message.contains(NO_OTHER_ARGUMENTS), "{message}");
     assert!(message.contains("`dry_run`") && !message.contains("at once"), "{message}");
-    // The very call that went through before.
+    // The exact call that went through before.
     let again = stage.call(3, "delete", json!({"path": "a"}));
     assert_eq!(again["error"]["data"]["reason"], "contract_drift", "{again}");
     assert!(again["error"]["message"].as_str().expect("a message").contains(NO_OTHER_ARGUMENTS));
@@ -172,7 +173,7 @@ fn what_shield_would_have_held_is_counted_by_the_call_under_every_posture() {
     for posture in [Posture::Monitor, Posture::Shield, Posture::Guard] {
         let mut stage = stage(posture);
         stage.change(tools(&[delete("Delete at once")]));
-        // A call that waits for the list is counted by another thread, maybe after it was answered.
+        // Another thread counts a call that waits for the list, possibly after it was answered.
         stage.list(9);
         let _ = stage.call(2, "delete", json!({"path": "a"}));
         let _ = stage.call(3, "delete", json!({"path": "a", "dry_run": true}));

@@ -1,4 +1,5 @@
-//! Cancellations that come while a call waits, while others are answered before it, and while its server is stopped.
+//! Cancellations that arrive while a call waits, while others are answered before it, and while its
+//! server is stopped.
 
 use crate::stage::*;
 use engine::server::ServerSettings;
@@ -18,7 +19,7 @@ fn cancel(stage: &Stage, id: u64) {
     stage.say(&json!({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": id}}));
 }
 
-/// A server whose tool `add` is about to change: calls wait for the list, which does not come by itself.
+/// A server whose tool `add` is about to change. Calls wait for the list, which the test delays.
 fn waiting_for_list(session: ServerSettings, capabilities: &Value) -> Stage {
     let add = tool("add", "Adds two numbers.");
     let script = Script { tools: tools(&[add, tool("sub", "Subtracts.")]), ..Script::default() };
@@ -79,7 +80,7 @@ fn nobody_is_asked_about_a_call_that_was_cancelled_while_it_waited() {
         stage.client.texts().iter().filter(|text| text.contains("elicitation/create")).count()
     };
     assert_eq!(asked(&stage), 0);
-    // About one that is waited for they are.
+    // For a request that is pending they are forwarded.
     say_call(&stage, 8, "add");
     wait_for("a question", || (asked(&stage) == 1).then_some(()));
     assert!(stage.calls_at_server().is_empty());
@@ -132,7 +133,7 @@ fn the_end_of_a_cancelled_request_does_not_end_a_later_one_with_its_id() {
     stage.session.request_failed(b"5", &RemoteFailure::Cancelled);
     stage.server_says(answer);
     assert_eq!(stage.answer(&json!(5))["result"]["late"], 1);
-    // One that was cancelled is ended by it.
+    // A cancelled request is ended by it.
     stage.client.clear();
     say_call(&stage, 5, "add");
     cancel(&stage, 5);

@@ -1,5 +1,5 @@
-//! What ends otherwise than by an answer: cancelled requests, questions that nobody waits for, servers that say something
-//! else of themselves.
+//! Requests that end without an answer: cancelled requests, abandoned questions, servers whose
+//! handshake changes.
 
 use crate::stage::*;
 use engine::server::ServerSettings;
@@ -56,7 +56,7 @@ fn a_cancelled_call_may_still_be_answered_for_a_while() {
     let stage = Stage::greeted(Setting { script: unanswered(), session, ..Setting::default() });
     say_call(&stage, &json!("a/b"));
     sent_calls(&stage, 1);
-    // The same id, however it is spelled.
+    // The same id in any spelling.
     stage.client_says(
         br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a\/b"}}"#,
     );
@@ -121,7 +121,7 @@ fn calls_that_a_person_is_asked_about_are_bounded_at_the_limit_and_not_before() 
     say_call(&stage, &json!("past"));
     assert_eq!(stage.answer(&json!("past"))["error"]["data"]["reason"], "rate_limited");
     assert!(stage.calls_at_server().is_empty());
-    // The id of one that waits for the person is taken.
+    // The id of a request that waits for the person is in use.
     stage.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "ping"}));
     assert_eq!(stage.answer(&json!(0))["error"]["data"]["reason"], "ambiguous_message");
 }
@@ -193,7 +193,7 @@ fn a_client_that_begins_a_session_after_all_is_one_with_a_session() {
     stage.call(2, "add", json!({}));
     let own = stage.server_hears("a list", |message| message["method"] == "tools/list");
     assert_eq!(own["params"], json!({}));
-    // Nothing has changed, so the client is told nothing.
+    // Nothing has changed, so the client gets no notification.
     let heard = stage.client.texts();
     assert!(!heard.iter().any(|text| text.contains("list_changed")), "{heard:?}");
 }

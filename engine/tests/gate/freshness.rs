@@ -1,4 +1,4 @@
-//! How fresh the view is that a call is dispatched on.
+//! How fresh a view must be for a call to be dispatched.
 
 use crate::stage::{Script, Setting, Stage, tool, tools, wait_until};
 use contract::surface::ListKind;
@@ -72,7 +72,7 @@ fn calls_that_wait_share_one_list() {
     assert_eq!(lists(&stage), 1);
 }
 
-/// The server answered the list before the call came, and changed in between.
+/// The server answered the list request before the call arrived, and changed in between.
 #[test]
 fn with_an_age_of_zero_a_call_does_not_join_a_list_that_was_asked_for_before_it() {
     let stage = Stage::greeted(aged(Duration::ZERO));
@@ -84,7 +84,7 @@ fn with_an_age_of_zero_a_call_does_not_join_a_list_that_was_asked_for_before_it(
             &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "add"}}),
         );
     };
-    // Answers the newest list once there are so many.
+    // Answers the newest list request once there are this many.
     let answer = |count: usize, tools: &str| {
         wait_until("a list", || lists(&stage) == before + count);
         let asked = stage.server.texts().into_iter().rfind(|text| text.contains("tools/list"));
@@ -194,7 +194,7 @@ fn a_client_that_does_not_wait_for_the_handshake_has_only_offered_lists_fetched(
         let stage = Stage::new(Setting::default());
         let (has_begun, is_answered) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // The keeper looks again and again while the server's answer to the handshake is being read.
+            // The keeper runs repeatedly while the server's handshake response is being read.
             scope.spawn(|| {
                 wait_until("the handshake", || has_begun.load(Ordering::Relaxed));
                 while !is_answered.load(Ordering::Relaxed) {
@@ -202,7 +202,7 @@ fn a_client_that_does_not_wait_for_the_handshake_has_only_offered_lists_fetched(
                     std::thread::yield_now();
                 }
             });
-            // Both messages are read before the server gets the first.
+            // Both messages are read before the server gets the first one.
             stage.session.client_said(lines[0].as_bytes(), true);
             has_begun.store(true, Ordering::Relaxed);
             stage.client_says(lines[1].as_bytes());

@@ -1,4 +1,4 @@
-//! What is held, and what of it anybody gets to see.
+//! What is held, and how much of it is visible to whom.
 
 use crate::stage::{Script, Setting, Stage, tool, tools};
 use engine::judge::FirstUsePolicy;
@@ -109,7 +109,7 @@ fn first_use_can_wait_for_a_person() {
     assert!(stage.calls_at_server().is_empty());
 }
 
-/// An empty list would look to a host like a server that works and has nothing to offer.
+/// To a host, an empty list would look like a working server that has nothing to offer.
 #[test]
 fn a_list_of_a_stopped_server_is_refused_like_a_call_and_recorded() {
     let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
@@ -129,7 +129,7 @@ fn a_list_of_a_stopped_server_is_refused_like_a_call_and_recorded() {
     assert_eq!(lines[0]["mcp"]["method"], "tools/list");
     assert_eq!(lines[0]["decision"]["result"], "require_approval");
     assert_eq!(lines[0]["decision"]["reason_codes"], json!(["server_pending"]));
-    // The gate itself goes on looking, so what waits can be reviewed.
+    // The gate itself continues listing, so that waiting changes can be reviewed.
     stage.server_hears("a list", |message| message["method"] == "tools/list");
     assert!(stage.ask(json!(3), "ping", json!({})).get("result").is_some());
 }
@@ -170,7 +170,7 @@ fn a_list_that_cannot_be_read_holds_what_it_carries() {
     assert_eq!(refused["data"]["reason"], "surface_unreadable");
 }
 
-/// A server that carries it out all the same would do what nobody decided on.
+/// A server that executed it anyway would do something that was never decided on.
 #[test]
 fn a_request_without_an_id_reaches_no_server_and_is_recorded() {
     let stage = Stage::greeted(Setting::default());
@@ -182,7 +182,7 @@ fn a_request_without_an_id_reaches_no_server_and_is_recorded() {
         let params = json!({ "name": "add", "uri": "x:y", "arguments": {} });
         stage.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
-    // What is none of them goes up behind them.
+    // Other notifications are forwarded after them.
     stage.say(&json!({ "jsonrpc": "2.0", "method": "notifications/x" }));
     stage.server_hears("the notification", |message| message["method"] == "notifications/x");
     assert_eq!(stage.server.all().len(), at_server + 1);
@@ -220,7 +220,7 @@ fn what_a_deferred_definition_has_further_in_is_not_used_either() {
     }
 }
 
-/// Under a root that is a choice, and in the values of a map, too.
+/// Under an alternative at the root, and in the values of a map too.
 #[test]
 fn what_a_deferred_definition_has_in_a_branch_or_in_a_map_is_not_used_either() {
     let words = "More words than pass as a small addition. ".repeat(20);
@@ -299,7 +299,7 @@ fn the_wire_and_the_receipt_say_inconclusive_where_a_behavioral_change_decides()
     for member in ["verdict", "verdict_scope", "framing", "tier_reached", "safety_relevant"] {
         assert_eq!(drift[member], data[member], "{member}");
     }
-    // With words that changed too it is a hold, and the refusal names them.
+    // If its text changed too it is held, and the refusal names it.
     stage.change(with_hint("Adds, and more."));
     let held = stage.call(3, "add", json!({}))["error"].clone();
     assert_eq!(held["data"]["verdict"], "HOLD");
@@ -307,7 +307,7 @@ fn the_wire_and_the_receipt_say_inconclusive_where_a_behavioral_change_decides()
     assert!(said.contains("changed its own description (and 1 more change)"), "{said}");
 }
 
-/// A name that the server chose is shown only if it was accepted, or can carry no message.
+/// A name chosen by the server is shown only if it was accepted or cannot carry a message.
 #[test]
 fn no_name_that_nobody_accepted_speaks_in_a_refusal() {
     const PROSE: &str =

@@ -1,5 +1,5 @@
-//! Asking the person at the client where there is no session: a question instead of a refusal, and the call again with
-//! what they said.
+//! Asking the person at the client in stateless mode: a question instead of a refusal, and a
+//! repeated call with their answer.
 
 use crate::stage::*;
 use engine::server::ServerSettings;
@@ -14,7 +14,7 @@ struct Scene {
     requests: std::cell::Cell<u64>,
 }
 
-/// A client without a session, of which `elicitation` is said, and a tool that has changed.
+/// A stateless client with this `elicitation` capability, and a tool that has changed.
 fn scene(asks_in_client: bool, elicitation: Value) -> Scene {
     let session = ServerSettings { asks_in_client, ..ServerSettings::default() };
     let stage = Stage::new(Setting { session, ..Setting::default() });
@@ -25,7 +25,7 @@ fn scene(asks_in_client: bool, elicitation: Value) -> Scene {
 }
 
 impl Scene {
-    /// A call with these members beside what each has.
+    /// A call with these members in addition to the common ones.
     fn call(&self, members: Value) -> Value {
         self.call_of("add", members)
     }
@@ -46,7 +46,8 @@ impl Scene {
         self.stage.ask(json!(self.requests.get()), "tools/call", params)
     }
 
-    /// The token of a question, which holds the words that it has to, and no words that nobody accepted.
+    /// The token of a question. Checks that the question contains the required text and no
+    /// unaccepted text.
     fn question(&self, answer: &Value, is_shown: bool) -> Value {
         let result = &answer["result"];
         assert_eq!(result["resultType"], "input_required", "{answer}");
@@ -122,13 +123,14 @@ fn anything_but_a_clear_yes_leaves_it_held_and_asks_nothing_again() {
 fn a_token_counts_once_for_its_entry_and_as_it_was_then() {
     let scene = scene(true, json!({}));
     let token = scene.question(&scene.call(json!({})), false);
-    // Another tool's call does not use it up for the good of that tool.
+    // A call of another tool does not use it up in favor of that tool.
     is_held(&scene.call_of("sub", answers(&token, APPROVE)));
-    // A token that was used, or that the client made up, approves nothing: the person is asked again.
+    // A token that was used, or that the client invented, approves nothing: the person is asked
+    // again.
     scene.question(&scene.says(&token, APPROVE), false);
     let made_up = json!("holdpoint-input-00000000000000000000000000000000");
     scene.question(&scene.says(&made_up, APPROVE), false);
-    // What has changed meanwhile is not what the person was asked about.
+    // If the tool has changed again, the person was not asked about the current version.
     let token = scene.question(&scene.call(json!({})), false);
     scene.stage.change(tools(&[tool("add", "Adds two numbers, and deletes a file.")]));
     is_held(&scene.says(&token, APPROVE));
@@ -141,7 +143,7 @@ fn who_cannot_be_asked_gets_the_refusal_at_once() {
     for elicitation in [Value::Null, json!({"url": {}}), json!(true)] {
         is_held(&scene(true, elicitation).call(json!({})));
     }
-    // An answer to the server's own question would get lost.
+    // An answer to the server's own question would be lost.
     let scene = scene(true, json!({}));
     is_held(&scene.call(json!({"requestState": "the server's", "inputResponses": {}})));
 }
@@ -168,7 +170,7 @@ fn open_questions_are_bounded_at_the_limit_and_not_before() {
         scene.question(&scene.call_of(name, json!({})), false);
     }
     is_held(&scene.call_of(&names[10], json!({})));
-    // What is asked already may be asked again.
+    // A question that is already open may be asked again.
     scene.question(&scene.call_of(&names[0], json!({})), false);
 }
 
@@ -178,7 +180,7 @@ fn calls_of_one_tool_leave_room_for_others_and_each_can_be_answered_up_to_the_li
     let ask = || scene.question(&scene.call(json!({})), false);
     let tokens: Vec<Value> = (0..11).map(|_| ask()).collect();
     scene.question(&scene.call_of("sub", json!({})), false);
-    // The oldest token gave its place to the newest, and this question takes the place of the next.
+    // The newest token replaced the oldest one, and this question replaces the next.
     scene.question(&scene.says(&tokens[0], APPROVE), false);
     assert!(scene.says(&tokens[2], APPROVE).get("result").is_some());
 }

@@ -1,4 +1,4 @@
-//! What passes, and what does not: bytes, ids, frames, batches, limits, receipts.
+//! What is forwarded and what is not: bytes, ids, frames, batches, limits, receipts.
 
 use crate::stage::{Script, Setting, Stage, tool, tools};
 use engine::decide::PreflightLimits;
@@ -131,7 +131,7 @@ fn a_method_that_some_readers_take_for_another_passes_in_neither_direction() {
         stage.say(&json!({"jsonrpc": "2.0", "method": method}));
     }
     assert_eq!(stage.server.all().len(), count, "nothing of it was passed on");
-    // The id of the server's request is its own: the client's call with that id goes on.
+    // The server's request has an id of its own, so the client's call with the same id continues.
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "add"}}),
     );
@@ -235,7 +235,7 @@ fn calls_are_refused_past_their_depth_and_size_and_not_at_them() {
         let text = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
         serde_json::from_str::<Value>(&text).expect("JSON")
     };
-    // The message, its params and the arguments are levels too.
+    // The message, its params and the arguments count as levels too.
     assert!(stage.call(1, "add", json!({"a": nested(5)})).get("result").is_some());
     let deep = stage.call(2, "add", json!({"a": nested(6)}));
     assert_eq!(
@@ -402,7 +402,7 @@ fn a_broken_line_is_no_answer_where_the_answer_comes_or_it_is_only_a_log() {
         stage.server_says(log);
     }
     assert_eq!(faults(&stage).len(), noted, "a log is no fault");
-    // A later line that may be an answer is waited for as long as an earlier one, and given up after it.
+    // A later line that may be an answer is treated like the first one, and given up after it.
     call_is_out(&stage, 7);
     stage.server_says(br#"{"jsonrpc":"2.0","id":7,"result":{"broken""#);
     assert_eq!(stage.answer(&json!(7))["error"]["code"], -32011);
@@ -445,7 +445,7 @@ fn a_request_whose_id_cannot_be_read_in_one_way_is_answered_without_one() {
     }
     let sizes: Vec<u64> = frames.iter().map(|frame| frame.len() as u64).collect();
     assert_eq!(faults(&stage).into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>(), sizes);
-    // What asks for no answer gets none.
+    // A message that expects no answer gets none.
     stage.client.clear();
     stage.client_says(br#"{"jsonrpc":"2.0","method":"notifications/x","Method":"y"}"#);
     stage.client_says(br#"{"jsonrpc":"2.0","id":26,"id":27,"result":{}}"#);
@@ -476,7 +476,8 @@ fn a_frame_over_the_limit_is_noted_with_its_own_length() {
     assert_eq!(faults(&stage), expected);
 }
 
-/// The URI of a resource that no list has is as good as an argument, and so is a name that the client made up.
+/// The URI of an unlisted resource reveals as much as an argument, and so does a name that the
+/// client invented.
 #[test]
 fn a_name_that_nobody_accepted_is_recorded_by_its_hash() {
     let stage = Stage::greeted(Setting::default());

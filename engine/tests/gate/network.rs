@@ -1,4 +1,5 @@
-//! Tiers 1 and 2 and the drift network on the path: what a directory and a model say, and what becomes of calls.
+//! Tiers 1 and 2 and the drift network on the call path: what a directory and a model say, and the
+//! effect on calls.
 
 use crate::stage::{Setting, Stage, server_id, tool, tools, wait_for};
 use contract::hash::{DefinitionHash, EntryHash};
@@ -53,7 +54,7 @@ fn hashes() -> (EntryHash, EntryHash) {
     (entry(&before()).entry_hash(), entry(&after()).entry_hash())
 }
 
-/// A directory that knows the rows and changes that it is given.
+/// A directory with given rows and changes.
 #[derive(Clone, Default)]
 struct Known {
     rows: Vec<CorpusRow>,
@@ -104,7 +105,7 @@ impl Known {
     }
 }
 
-/// An install that asks a service, and the home of what it keeps.
+/// An install that uses a service, and the home for its data.
 struct Install {
     home: TempDir,
     upper: UpperTiers,
@@ -134,7 +135,7 @@ impl Install {
     }
 }
 
-/// A probe that counts, and clears everything.
+/// A probe that counts its calls and clears everything.
 struct Clearing(Arc<AtomicUsize>);
 
 impl Probe for Clearing {
@@ -151,7 +152,7 @@ fn probing(setting: Setting) -> (Setting, Arc<AtomicUsize>) {
     (Setting { behavior, probe: Some(probe), ..setting }, looks)
 }
 
-/// A stage whose tool now says that it destroys.
+/// A stage whose tool now declares itself destructive.
 fn changed(setting: Setting) -> Stage {
     let stage = Stage::greeted(setting);
     stage.list(1);
@@ -239,19 +240,19 @@ fn a_change_that_the_comparison_settles_is_asked_of_nobody() {
     stage.list(1);
     stage.change(tools(&[tool("add", "Adds, and sends the sum to us.")]));
     assert_eq!(stage.call(2, "add", json!({}))["error"]["data"]["verdict"], "HOLD");
-    // The feeds are read by the same thread, after what is asked of it.
+    // The same thread reads the feeds after the pending lookups.
     wait_for("the feeds", || {
         (service.count("GET", "/api/v1/network/advisories") > 0).then_some(())
     });
     assert_eq!(service.count("GET", "/api/v1/network/corpus/"), 0);
 }
 
-/// A header that never ends, and a body that never does.
+/// An endless header, and an endless body.
 const DRIPPED_HEADER: &str = "HTTP/1.1 200 OK\r\nx-filler: ";
 const DRIPPED_BODY: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{";
 
-/// A service that goes on sending, but never ends, is given up after the time that one answer may take, whichever of the
-/// directory's messages or the model's answer it drips.
+/// A service that keeps sending without ending is given up after the timeout for one response, for
+/// every message of the directory and for the model's answer.
 #[test]
 fn an_answer_that_comes_drop_by_drop_is_given_up_in_time() {
     let patience = Duration::from_millis(400);
@@ -275,7 +276,7 @@ fn an_answer_that_comes_drop_by_drop_is_given_up_in_time() {
             let error = ask().expect_err(what);
             assert!(error.contains("no answer within"), "{what}: {error}");
             assert!(begun.elapsed() >= patience, "{what}: {:?}", begun.elapsed());
-            // Not for as long as bytes come. A busy machine gets more than the time itself.
+            // The timeout is not extended while bytes arrive. Busy machines get a margin.
             assert!(begun.elapsed() < 20 * patience, "{what}: {:?}", begun.elapsed());
         };
         let text = |error: DirectoryError| error.to_string();
@@ -300,7 +301,7 @@ fn an_answer_that_comes_drop_by_drop_is_given_up_in_time() {
     }
 }
 
-/// Pages that each come just in time do not add up.
+/// Timeouts do not add up over pages that each arrive just in time.
 #[test]
 fn a_feed_that_pages_slowly_is_read_on_an_hour_later() {
     let patience = Duration::from_millis(300);
@@ -324,7 +325,7 @@ fn a_feed_that_pages_slowly_is_read_on_an_hour_later() {
     assert!((1..=3).contains(&pages), "{pages} pages, {read:?}");
 }
 
-/// Everything that a directory can do wrong leaves the call as it was: held, and not for long.
+/// Whatever a directory does wrong, the call stays held, and is not delayed for long.
 #[test]
 fn a_hostile_directory_is_a_miss() {
     let flood = |length: usize| {
@@ -432,7 +433,7 @@ fn what_the_crawler_saw_is_told_and_moves_no_verdict() {
     // When the old contract is pinned.
     let seen = event(&stage, "network.advisory");
     assert_eq!(seen["data"]["seen"], "pin-changed", "{seen}");
-    // When the change is met.
+    // When the change is encountered.
     stage.change(tools(&[after()]));
     let mut id = 10;
     let held = wait_for("a banner with the advisory", || {
@@ -447,7 +448,8 @@ fn what_the_crawler_saw_is_told_and_moves_no_verdict() {
     assert!(told.into_iter().any(|line| line["data"]["seen"] == "same-change"));
 }
 
-/// Lies in every field of the feed: none reaches a verdict, and no text of it reaches anyone.
+/// False data in every field of the feed: none affects a verdict, and no text from it reaches
+/// anyone.
 #[test]
 fn a_hostile_feed_is_not_believed() {
     let (old, new) = hashes();
@@ -477,7 +479,8 @@ fn a_hostile_feed_is_not_believed() {
     }
 }
 
-/// The last number that there is leaves nothing to follow it. A week later the feed is read from its beginning.
+/// After the highest possible number nothing can follow. A week later the feed is read from the
+/// start again.
 #[test]
 fn a_feed_that_was_poisoned_is_heard_again() {
     let (old, new) = hashes();
@@ -543,7 +546,8 @@ fn a_change_is_reported_once_and_only_with_consent() {
     }
 }
 
-/// A directory that is away loses no report, a restart repeats none, and one that is refused for good keeps none waiting.
+/// An unreachable directory loses no report, a restart repeats none, and a permanently refused
+/// report does not block others.
 #[test]
 fn a_report_waits_for_a_directory_that_is_away_and_is_not_repeated_by_the_next_process() {
     let status = Arc::new(Mutex::new(503));
@@ -577,7 +581,7 @@ fn a_report_waits_for_a_directory_that_is_away_and_is_not_repeated_by_the_next_p
     wait_for("an attempt", || (posts().len() == 1).then_some(()));
     drop(first);
     assert_eq!(ReportQueue::read(&folder, &service.url()).waiting().len(), 1);
-    // The next process reports what it did not meet itself.
+    // The next process reports changes that it did not encounter itself.
     *status.lock().expect("a lock") = 204;
     let second = begin();
     wait_for("the report", || {
@@ -585,7 +589,8 @@ fn a_report_waits_for_a_directory_that_is_away_and_is_not_repeated_by_the_next_p
     });
     assert_eq!(posts()[0], posts()[1], "the same report");
     drop(second);
-    // A third one meets the same change, and then another one, which is refused for good.
+    // A third process encounters the same change, and then another one, which is permanently
+    // refused.
     *status.lock().expect("a lock") = 400;
     let third = begin();
     meet(&third, after());
@@ -600,7 +605,7 @@ fn a_report_waits_for_a_directory_that_is_away_and_is_not_repeated_by_the_next_p
     });
 }
 
-/// The record of what was sent is what the service heard, to the byte, the key aside.
+/// The record of what was sent matches byte for byte what the service received, except for the key.
 #[test]
 fn what_was_sent_is_recorded_byte_for_byte() {
     let known = Known::verdict(CorpusVerdict::Dangerous);
@@ -693,7 +698,7 @@ fn a_hostile_opinion_makes_a_hold_firmer_and_its_rationale_goes_nowhere() {
     assert!(!heard.body.contains("\"tools\""), "{}", heard.body);
 }
 
-/// Whatever a model answers, no call goes on.
+/// Whatever a model answers, no call proceeds because of it.
 #[test]
 fn a_hostile_model_can_at_most_raise() {
     let injected = json!({"opinion": "LIKELY_BENIGN", "severity": "none", "reason_class": "reviewed-benign",

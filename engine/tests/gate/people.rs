@@ -1,4 +1,4 @@
-//! What people decide in another process counts for every call that begins after it.
+//! What people decide in another process applies to every call that begins afterwards.
 
 use crate::stage::{Arrived, Script, Setting, Stage, at, server_id, tool, tools};
 use contract::surface::EntryType;
@@ -18,7 +18,7 @@ fn act(stage: &Stage, name: &'static str, status: ServerStatus) {
     stage.store().record(act).expect("an act");
 }
 
-/// Approves what was last observed, as `holdpoint approve` does.
+/// Approves what was last observed, like `holdpoint approve`.
 fn approve_all(stage: &Stage) {
     approve_only(stage, |_| true);
 }
@@ -49,7 +49,7 @@ fn an_approval_counts_for_the_next_call_and_the_client_is_told() {
     stage.client_hears("to list again", |message| {
         message["method"] == "notifications/tools/list_changed"
     });
-    // The act records what it decides; a gate that sees the act adds nothing.
+    // The act records its decisions; a gate that notices the act adds nothing.
     let outcomes = stage.index().into_iter();
     let is_outcome =
         |name: &serde_json::Value| name.as_str().is_some_and(|name| name.starts_with("outcome."));
@@ -164,7 +164,7 @@ fn what_is_benign_is_pinned_anew_without_asking() {
     assert!(history.iter().any(|event| event.basis == Some(Basis::Auto)));
 }
 
-/// So many tools, each with these further optional parameters.
+/// This many tools, each with these additional optional parameters.
 fn wider(count: usize, parameters: &[&str]) -> String {
     let wider = |index: usize| {
         let mut tool = tool(&format!("add{index:02}"), "Adds two numbers.");
@@ -181,7 +181,7 @@ fn auto_pins(stage: &Stage) -> usize {
     history.iter().filter(|event| event.basis == Some(Basis::Auto)).count()
 }
 
-/// The tools that are shown as the server says them now.
+/// How many tools are shown as the server defines them now.
 fn shown_with(stage: &Stage, id: u64, parameter: &str) -> usize {
     let list = stage.list(id);
     let is_wider =
@@ -200,7 +200,7 @@ fn exactly_twenty_changes_a_day_are_accepted_without_asking_and_each_has_a_pin()
     let answers =
         (0..45).map(|index| stage.call(100 + index, &format!("add{index:02}"), json!({})));
     assert_eq!(answers.filter(|answer| answer.get("result").is_some()).count(), 20);
-    // Nor are any more of them accepted when they are judged again, or change once more.
+    // No further ones are accepted when they are judged again, or change once more.
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
     assert_eq!(stage.refused_list(3)["data"]["reason"], "server_quarantined");
     act(&stage, "server.release", ServerStatus::Changed);
@@ -224,7 +224,8 @@ fn a_second_session_of_the_same_server_accepts_no_further_changes_that_day() {
     assert_eq!(auto_pins(&stage), 20);
 }
 
-/// A list that takes long to compare with the same list for another word, above all in a build without optimization.
+/// A list that takes long to compare with the same list for another word, especially in a debug
+/// build.
 fn slow_list(word: &str) -> String {
     let branch = |index: usize| {
         let name = format!("p{index}");
@@ -243,7 +244,7 @@ fn a_call_after_a_quarantine_waits_for_no_comparison() {
     assert_eq!(stage.list(1).len(), 12);
     stage.change(slow_list("b"));
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
-    // A call of the list waits for the comparison. Until it is answered, nothing else waits for that.
+    // A call of the list waits for the comparison. Nothing else waits for it meanwhile.
     let begun = Instant::now();
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow1"}}),
@@ -302,7 +303,7 @@ fn a_server_that_was_revoked_is_told_apart_from_an_incident() {
     );
 }
 
-/// Its lists may take as long as it likes to answer them.
+/// The server may take as long as it likes to answer its lists.
 #[test]
 fn a_server_that_will_wait_for_a_person_is_stopped_before_its_lists_are_there() {
     let setting = Setting { first_use: FirstUsePolicy::Approve, ..Setting::default() };
@@ -347,7 +348,7 @@ fn a_server_with_pins_and_none_of_its_origin_is_held_and_nothing_of_it_pinned_wi
     approve_only(&stage, |entry_type| entry_type == EntryType::Tool);
     let held = stage.call(2, "add", json!({}));
     assert_eq!(held["error"]["data"]["reason"], "no_pin", "{held}");
-    // It is looked at anew, and still nobody was asked.
+    // It is observed again, and still no person was asked.
     stage.change(tools(&[tool("add", "Adds two numbers.")]));
     assert_eq!(stage.refused_list(3)["data"]["reason"], "no_pin");
     assert_eq!(bases(&stage), [(EntryType::Tool, Basis::Person)]);
@@ -364,7 +365,7 @@ fn a_server_that_was_never_approved_serves_nothing_when_it_is_released() {
     assert_eq!(stage.refused_list(2)["data"]["reason"], "server_quarantined");
     act(&stage, "server.release", ServerStatus::Unbaselined);
     assert!(stage.call(3, "add", json!({})).get("error").is_some());
-    // A fresh look makes it wait again.
+    // A new observation makes it wait again.
     stage.change(tools(&[tool("add", "Adds two numbers.")]));
     assert!(stage.call(4, "add", json!({})).get("error").is_some());
     assert!(bases(&stage).is_empty());

@@ -1,4 +1,4 @@
-//! A client and a server that the test plays, with the real gate between them.
+//! A simulated client and server, with the real gate between them.
 
 use attest::ToolAllowlist;
 use contract::origin::{ProgramOrigin, Redactor};
@@ -37,7 +37,7 @@ use store::{Home, Launch, SqliteStore, Witnessed};
 use tempfile::TempDir;
 pub(crate) use testing::{wait_for, wait_until};
 
-/// Messages that arrived somewhere, in their order.
+/// Messages that arrived, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arrived(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -59,7 +59,7 @@ impl Arrived {
     }
 }
 
-/// The client's end: whole lines.
+/// The client's end, which receives whole lines.
 struct ClientEnd {
     arrived: Arrived,
     line: Vec<u8>,
@@ -82,7 +82,7 @@ impl Write for ClientEnd {
     }
 }
 
-/// The server's end: remembers what arrived and hands it to whoever plays the server.
+/// The server's end, which stores what arrived and passes it to the simulated server.
 struct ServerEnd {
     arrived: Arrived,
     cut_off: Arrived,
@@ -131,7 +131,7 @@ impl ServerOutlet for ServerEnd {
     }
 }
 
-/// How the server that is played behaves.
+/// The behavior of the simulated server.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) tools: String,
@@ -139,13 +139,13 @@ pub(crate) struct Script {
     /// `capabilities.experimental` of its handshake; `null` for none.
     pub(crate) experimental: Value,
     pub(crate) protocol_version: String,
-    /// Calls are answered at once.
+    /// Calls are answered immediately.
     pub(crate) answers_calls: bool,
     /// Lists are answered at all.
     pub(crate) answers_lists: bool,
-    /// It declares prompts, and never answers for their list.
+    /// It declares prompts, and never answers requests for their list.
     pub(crate) hides_prompts: bool,
-    /// So many tools a page; nothing for all at once.
+    /// The number of tools per page; `None` for a single page.
     pub(crate) page: Option<usize>,
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn tools(tools: &[Value]) -> String {
     json!(tools).to_string()
 }
 
-/// Every call of a tool needs the approval of another person.
+/// Requires another person's approval for every call of a tool.
 #[derive(Debug)]
 struct AskOthers;
 
@@ -191,7 +191,7 @@ impl Authorizer for AskOthers {
     }
 }
 
-/// What a stage is set up with.
+/// The configuration of a stage.
 pub(crate) struct Setting {
     pub(crate) posture: Posture,
     pub(crate) session: ServerSettings,
@@ -200,18 +200,18 @@ pub(crate) struct Setting {
     pub(crate) script: Script,
     pub(crate) limits: PreflightLimits,
     pub(crate) allowed: Option<Arc<ToolAllowlist>>,
-    /// The tool that the person at the client has to allow each call of.
+    /// The tool whose calls the person at the client must allow.
     pub(crate) approved: Option<&'static str>,
     /// Where other people are asked to approve every call.
     pub(crate) desk: Option<Arc<dyn ApprovalDesk>>,
-    /// How often calls may be made.
+    /// The rate limit for calls.
     pub(crate) rate: Option<&'static str>,
     pub(crate) checker: Option<Checker>,
-    /// The program that the server is said to be.
+    /// The package program that the server is configured as.
     pub(crate) program: Option<&'static str>,
-    /// Whether behaviour may be looked at, and what looks.
+    /// Whether and how behavior may be tested.
     pub(crate) behavior: Consent,
-    /// Who else is asked about changes.
+    /// The tiers to consult about changes.
     pub(crate) upper: UpperTiers,
     pub(crate) probe: Option<Box<dyn Probe>>,
 }
@@ -378,7 +378,7 @@ impl Stage {
         }
     }
 
-    /// A client that greets the server as clients do.
+    /// A stage whose client has completed an ordinary handshake.
     pub(crate) fn greeted(setting: Setting) -> Stage {
         let stage = Stage::new(setting);
         stage.greet(&json!({}));
@@ -397,7 +397,7 @@ impl Stage {
         self.alarms.load(Ordering::Relaxed)
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub(crate) fn ask(&self, id: Value, method: &str, params: Value) -> Value {
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         self.answer(&id)
@@ -426,14 +426,14 @@ impl Stage {
         answer["result"]["tools"].as_array().cloned().unwrap_or_else(|| panic!("no list: {answer}"))
     }
 
-    /// Asks for the tools of a server that shows none: the refusal.
+    /// Requests the tools of a server whose list is refused. Returns the refusal.
     pub(crate) fn refused_list(&self, id: u64) -> Value {
         let mut answer = self.ask(json!(id), "tools/list", json!({}));
         assert!(answer.get("result").is_none(), "not refused: {answer}");
         answer["error"].take()
     }
 
-    /// Waits for the answer with this id.
+    /// Waits for the response with this id.
     pub(crate) fn answer(&self, id: &Value) -> Value {
         let is_it =
             |message: &Value| message.get("id") == Some(id) && message.get("method").is_none();
@@ -459,24 +459,24 @@ impl Stage {
         self.server.texts().into_iter().filter(|text| text.contains("tools/call")).collect()
     }
 
-    /// The server shows other tools to those who list them from now on.
+    /// Changes the server's tools without a notification.
     pub(crate) fn change_unsaid(&self, tools: String) {
         self.script.lock().expect("a lock").tools = tools;
     }
 
-    /// The server says something else from now on, and says so.
+    /// Changes the server's tools and sends a notification.
     pub(crate) fn change(&self, tools: String) {
         self.change_unsaid(tools);
         self.server_says(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
     }
 
-    /// The keeper hears this, as if somebody of the gate had said it.
+    /// Wakes the keeper, as if a part of the gate had done so.
     pub(crate) fn wake_keeper(&self, wake: SessionWake) {
         self.keeper.send(Wake::Session(self.session.key(), wake)).expect("a keeper");
     }
 
-    /// Returns when the keeper has done everything that it was told before, and has ended. What has not happened by then
-    /// will not happen.
+    /// Returns when the keeper has processed all previous events and has ended. What has not
+    /// happened by then will never happen.
     pub(crate) fn end_keeper(&mut self) {
         self.keeper.send(Wake::End).expect("a keeper");
         if let Some(keeping) = self.keeping.take() {
@@ -484,17 +484,17 @@ impl Stage {
         }
     }
 
-    /// What the home's list of errors says.
+    /// The contents of the home's error log.
     pub(crate) fn errors(&self) -> String {
         std::fs::read_to_string(self.home.path().join("errors.jsonl")).unwrap_or_default()
     }
 
-    /// What another process sees and does.
+    /// The store, as another process sees and uses it.
     pub(crate) fn store(&self) -> Witnessed {
         store_of(&self.home)
     }
 
-    /// How often something was counted today, once the keeper has ended.
+    /// How often something was counted today. Used once the keeper has ended.
     pub(crate) fn count(&self, name: &str) -> u64 {
         let today = store::Day::of(at());
         let yesterday = store::Day(today.0 - 1);
@@ -503,7 +503,7 @@ impl Stage {
         counts.filter(|count| count.name == name).map(|count| count.value).sum()
     }
 
-    /// All lines of the ledger but the index.
+    /// All lines of the ledger except the index.
     pub(crate) fn ledger(&self) -> Vec<Value> {
         self.lines(|chain| !chain.is_index())
     }
@@ -543,7 +543,7 @@ impl Drop for Stage {
     }
 }
 
-/// How the server was started.
+/// The server's launch.
 fn launch() -> Launch {
     Launch::Program {
         command: vec!["calc".to_owned()],
@@ -564,7 +564,7 @@ pub(crate) fn at() -> Timestamp {
     engine::recorder::now()
 }
 
-/// The answer of the server to a message.
+/// The server's response to a message.
 fn play_server(script: &Script, message: &[u8]) -> Option<String> {
     let message: Value = serde_json::from_slice(message).ok()?;
     let id = message.get("id")?;

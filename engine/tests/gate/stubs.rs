@@ -1,4 +1,5 @@
-//! A tool that is held when it is first seen: what the client is shown in its place, and what the person is told.
+//! A tool that is held when it is first seen: what the client sees in its place, and what the
+//! person is told.
 
 use crate::stage::{Script, Setting, Stage, tool, tools};
 use gate::posture::Posture;

@@ -1,4 +1,5 @@
-//! Servers that cannot be reached when one of their lists is due: refused as such, held by nothing, dispatched never.
+//! Servers that cannot be reached when one of their lists is due: calls are refused for that
+//! reason, never held or dispatched.
 
 use crate::stage::*;
 use engine::server::ServerSettings;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use store::Store;
 use wire::remote::RemoteFailure;
 
-/// Every call asks for the list of tools first.
+/// Every call requires the list of tools first.
 fn wary() -> Setting {
     let session = ServerSettings { relist_max_age: Duration::ZERO, ..ServerSettings::default() };
     Setting { session, ..Setting::default() }
@@ -20,7 +21,7 @@ fn answer_lists(stage: &Stage, is_answered: bool) {
     stage.server.clear();
 }
 
-/// The gate's own request of this method gets no answer: the connection is refused.
+/// Makes the gate's own requests with this method fail: the connection is refused.
 fn fail_own(stage: &Stage, method: &str) {
     let own = stage.server_hears(method, |message| message["method"] == method);
     stage.session.request_failed(own["id"].to_string().as_bytes(), &RemoteFailure::NeverReached);
@@ -76,7 +77,7 @@ fn a_change_is_held_once_the_server_is_back() {
 fn nothing_is_pinned_of_a_server_that_could_not_be_reached_yet() {
     let script = Script { answers_lists: false, ..Script::default() };
     let stage = Stage::greeted(Setting { script, ..wary() });
-    // The call waits for the list that the greeting had asked for.
+    // The call waits for the list that was requested after the handshake.
     let params = json!({"name": "add", "arguments": {}});
     stage.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
     fail_own(&stage, "tools/list");

@@ -1,4 +1,4 @@
-//! Clients that can do different things may be shown different lists.
+//! Clients with different capabilities may be shown different lists.
 
 use crate::stage::*;
 use gate::server::ServerStatus;
@@ -23,7 +23,7 @@ fn what_one_view_lacks_is_no_removal_for_another() {
     let stage = Stage::new(Setting { script, ..Setting::default() });
     stage.greet(&json!({"elicitation": {}}));
     assert_eq!(stage.list(1).len(), 2);
-    // The tools of the new view are listed as soon as it is there.
+    // The tools of the new view are listed as soon as it exists.
     stage.change_unsaid(only_add());
     stage.greet(&json!({}));
     assert_eq!(stage.list(2).len(), 1);

@@ -1,4 +1,4 @@
-//! An OTLP collector that keeps what it gets, and answers as it is told to.
+//! An OTLP collector that stores what it receives, and responds as configured.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Waits until this is true.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_for(is_true: impl FnMut() -> bool) {
     testing::wait_until("the exporter and its receiver", is_true);
 }
 
-/// A port where nobody listens.
+/// A port on which nothing listens.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -58,7 +58,7 @@ impl Collector {
         let shared = Arc::new(Shared::default());
         let inside = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            // A connection that is not answered stays open as long as the collector is there.
+            // A connection without a response stays open as long as the collector exists.
             let mut unanswered = Vec::new();
             while !inside.is_over.load(Ordering::SeqCst) {
                 match listener.accept() {
@@ -74,13 +74,14 @@ impl Collector {
         self.port
     }
 
-    /// These go out instead of the usual answer, one a request; one without a byte is none.
+    /// Sends these responses instead of the usual one, one per request; an empty one means no
+    /// response.
     pub(crate) fn answers(&self, answers: &[&str]) {
         *self.shared.answers.lock().unwrap() =
             answers.iter().map(|text| (*text).to_owned()).collect();
     }
 
-    /// Bodies with this in it are refused as unreadable.
+    /// Refuses bodies that contain this text as unreadable.
     pub(crate) fn refuses(&self, text: &str) {
         *self.shared.refused.lock().unwrap() = Some(text.to_owned());
     }

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Fast enough for a test.
+/// Intervals short enough for a test.
 fn pace() -> Pace {
     let ms = Duration::from_millis;
     Pace { poll: ms(20), first_retry: ms(20), longest_retry: ms(100), settle: ms(60) }
@@ -38,7 +38,7 @@ fn syslog_at(scheme: &str, port: u16) -> Settings {
     Settings { syslog: Some(syslog), pace: pace(), ..Settings::default() }
 }
 
-/// What was reported.
+/// The events that were reported.
 #[derive(Clone, Default)]
 struct Reports(Arc<Mutex<Vec<Report>>>);
 
@@ -68,7 +68,7 @@ fn attribute<'r>(record: &'r Value, name: &str) -> &'r Value {
     })
 }
 
-/// The first two digits of the receipts that arrived, events left out.
+/// The first two digits of the receipts that arrived, without events.
 fn ids(records: &[Value]) -> Vec<String> {
     let id =
         |record: &Value| Some(attribute(record, "holdpoint.receipt_id").as_str()?[..2].to_owned());
@@ -110,7 +110,7 @@ fn a_receipt_is_a_log_record_with_all_that_the_ledger_has_and_nothing_else() {
         "contract_drift"
     );
     assert_eq!(records[2]["severityText"], "WARN2");
-    // Every value stands in the ledger's own lines (or says how the two lines were joined).
+    // Every value occurs in the ledger's own lines (or says how the two lines were joined).
     let ledger = scribe.text();
     for record in &records {
         for attribute in record["attributes"].as_array().unwrap() {
@@ -142,7 +142,7 @@ fn a_collector_that_is_down_loses_nothing() {
     let collector = Collector::start(port);
     wait_for(|| ids(&collector.records()).len() == 2);
     assert!(reports.has(|report| matches!(report, Report::Recovered { .. })));
-    // Down again in the middle, and up.
+    // The collector goes down in the middle, and comes back.
     drop(collector);
     scribe.decision(0x13, 3, RulingResult::Deny);
     wait_for(|| {
@@ -174,7 +174,8 @@ fn a_restart_goes_on_where_it_was_and_joins_what_was_open() {
     assert_eq!(ids(&collector.records()), ["12", "13", "11"]);
     let last = collector.records().pop().unwrap();
     assert_eq!(attribute(&last, "holdpoint.state"), "ended");
-    // A crash after sending and before writing down sends that last batch again, and nothing of the batches before.
+    // A crash between sending and storing the progress repeats that last batch, and nothing before
+    // it.
     std::fs::write(home.path().join("receipts-export.json"), before).unwrap();
     let (export, _) = start(home.path(), &folder, otlp_at(collector.port()));
     wait_for(|| ids(&collector.records()).len() == 5);

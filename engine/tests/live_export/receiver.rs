@@ -1,4 +1,4 @@
-//! A syslog receiver over TCP or TLS that reads octet-counted frames strictly.
+//! A syslog receiver over TCP or TLS that strictly parses octet-counted frames.
 
 use engine::export::CertificateDer;
 use std::sync::{Arc, Mutex};

@@ -27,7 +27,7 @@ impl Scribe {
         scribe
     }
 
-    /// All that was written.
+    /// Everything that was written.
     pub(crate) fn text(&self) -> String {
         let contents = self.folder.contents();
         let bytes = contents.segments.values().flatten().copied().collect();
@@ -54,7 +54,7 @@ impl Scribe {
         self.call(ReceiptId(id), i64::from(number), result, "t");
     }
 
-    /// A call with names that are as long as any may be.
+    /// A call with names of the maximum length.
     pub(crate) fn long(&mut self, id: u8, at: i64) {
         self.call(ReceiptId([id; 16]), at, RulingResult::Deny, &"x".repeat(MAX_TEXT_BYTES));
     }

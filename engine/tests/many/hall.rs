@@ -1,4 +1,4 @@
-//! Servers that the test plays, sessions of several principals on them, and the people who decide.
+//! Simulated servers, sessions of several principals on them, and the people who decide.
 
 use engine::acts::incident::{self, Consent};
 use engine::acts::quarantine;
@@ -37,7 +37,7 @@ use testing::wait_for;
 
 const USUAL: &str = "Adds two numbers.";
 
-/// What arrived at a client, whole lines.
+/// What arrived at a client, in whole lines.
 #[derive(Debug, Clone, Default)]
 struct Heard(Arc<Mutex<Vec<u8>>>);
 
@@ -116,13 +116,13 @@ impl Client {
     }
 }
 
-/// What a server shows, and what it was asked.
+/// What a server shows, and which requests it received.
 #[derive(Debug, Default)]
 struct Script {
     description: String,
-    /// What it shows to one session alone.
+    /// What it shows to one session only.
     apart: HashMap<usize, String>,
-    /// Lists are answered later, but to these sessions.
+    /// Delays the answers to list requests, but not for these sessions.
     holds_lists: bool,
     served: HashSet<usize>,
     unanswered: Vec<(usize, Value)>,
@@ -146,7 +146,7 @@ impl Script {
     }
 }
 
-/// One server: what everybody shares of it, and the part that the test plays.
+/// One server: the shared state, and the simulated part.
 pub(crate) struct ServerDesk {
     pub(crate) id: ServerId,
     script: Arc<Mutex<Script>>,
@@ -157,7 +157,7 @@ pub(crate) struct ServerDesk {
 type Clients = Arc<Mutex<HashMap<usize, Arc<Session>>>>;
 
 impl ServerDesk {
-    /// The server changes its tool, and tells every session.
+    /// Changes the server's tool and notifies every session.
     pub(crate) fn change(&self, description: &str) {
         self.script.lock().expect("a lock").description = description.to_owned();
         let clients: Vec<_> = self.clients.lock().expect("a lock").values().cloned().collect();
@@ -201,7 +201,7 @@ impl ServerDesk {
         answers.iter().for_each(|(session, answer)| say(&self.clients, *session, answer));
     }
 
-    /// Waits until the server is asked for its tools.
+    /// Waits until the server receives a request for its tools.
     pub(crate) fn wait_for_list(&self) {
         wait_for("a request for the list", || (self.lists_asked_for() > 0).then_some(()));
     }
@@ -222,7 +222,7 @@ impl ServerDesk {
         self.script.lock().expect("a lock").prompts
     }
 
-    /// The server changes its tool, and tells one session.
+    /// Changes the server's tool and notifies one session.
     pub(crate) fn change_telling(&self, session: usize, description: &str) {
         self.script.lock().expect("a lock").description = description.to_owned();
         let message = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
@@ -246,7 +246,7 @@ fn say(clients: &Clients, session: usize, message: &Value) {
     }
 }
 
-/// Plays a server: answers what its sessions send.
+/// Simulates a server: answers what its sessions send.
 fn play(script: &Mutex<Script>, clients: &Clients, session: usize, frame: &[u8]) {
     let message: Value = serde_json::from_slice(frame).expect("JSON");
     let Some(id) = message.get("id") else { return };
@@ -303,7 +303,7 @@ impl Hall {
         Hall::with_instances(servers, principals, sessions, |_| 0)
     }
 
-    /// Sessions whose requests go to the processes that `instance` says.
+    /// Sessions whose requests go to the processes given by `instance`.
     pub(crate) fn with_instances(
         servers: usize,
         principals: usize,
@@ -437,7 +437,7 @@ impl Hall {
         self.sessions.iter().map(Client::sent).sum()
     }
 
-    /// Approves what was last observed. A server that changes meanwhile is left as it is.
+    /// Approves what was last observed. If the server changes meanwhile, does nothing.
     pub(crate) fn approve(&self, desk: &ServerDesk) {
         let mut store = store_of(&self.home);
         let snapshot = store.snapshot(&desk.id).expect("a snapshot");
@@ -488,7 +488,7 @@ impl Hall {
         incident::end(&mut store_of(&self.home), "over", Consent::Given, by()).expect("an end");
     }
 
-    /// Ends the drivers, and the ledger.
+    /// Ends the drivers and the ledger.
     pub(crate) fn finish(&self) {
         for desk in &self.servers {
             desk.driver.send(Wake::End).expect("a driver");
@@ -542,7 +542,7 @@ fn store_of(home: &Home) -> Witnessed {
     Witnessed::new(Box::new(SqliteStore::open(home).expect("a store")), home)
 }
 
-/// A server, and the thread that drives it.
+/// Opens a server, and starts its driver thread.
 fn open_server(
     home: &Home,
     number: usize,

@@ -1,4 +1,4 @@
-//! What one session does must neither stop the others nor let a call of theirs through.
+//! What one session does must neither block the others nor let their calls through.
 
 use crate::call_of;
 use crate::hall::Hall;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use testing::{wait_for, wait_until};
 
-/// Checks of the server's admission wait at it while it is closed. It counts the checks that reached it.
+/// Admission checks wait at it while it is closed. It counts the checks that reached it.
 #[derive(Clone, Default)]
 struct Barrier(Arc<(Mutex<BarrierState>, Condvar)>);
 
@@ -37,7 +37,7 @@ impl Barrier {
         self.0.0.lock().expect("a lock").checks
     }
 
-    /// What a check does.
+    /// Called by each check.
     fn pass(&self) {
         let mut state = self.0.0.lock().expect("a lock");
         state.checks += 1;
@@ -59,7 +59,8 @@ fn stateless_call(session: usize, capabilities: &Value) -> Value {
     json!({"name": "add", "arguments": {"session": session}, "_meta": meta(capabilities)})
 }
 
-/// A begins to list tools; B asks for prompts and gets them; A leaves. B's list is judged all the same, and C is served.
+/// A requests tools; B requests prompts and gets them; A leaves. B's list is judged anyway, and C
+/// is served.
 #[test]
 fn a_list_that_came_while_another_was_out_is_judged_when_the_other_lister_leaves() {
     let hall = Hall::new(1, 3, 3);
@@ -79,7 +80,7 @@ fn a_list_that_came_while_another_was_out_is_judged_when_the_other_lister_leaves
     hall.answer(1, 300);
 }
 
-/// The same, only B's request.
+/// The same, with only B's request.
 #[test]
 fn prompts_list_is_answered_though_the_lister_of_tools_left() {
     let hall = Hall::new(1, 2, 2);
@@ -131,7 +132,7 @@ fn a_call_that_waits_is_answered_though_its_session_takes_another_view() {
     hall.send(0, 100, &stateless_call(0, &plain));
     wait_until("a list for session 0", || desk.lists_asked_for() == lists + 1);
     hall.send(1, 99, &stateless_call(1, &plain));
-    // When this one is listed, the driver has heard of the call before.
+    // Once this one is listed, the driver has handled the earlier call.
     hall.send(2, 100, &stateless_call(2, &json!({"sampling": {}})));
     wait_until("a list for session 2", || desk.lists_asked_for() == lists + 2);
     hall.request(1, 101, "ping", &json!({"_meta": meta(&other)}));
@@ -143,7 +144,8 @@ fn a_call_that_waits_is_answered_though_its_session_takes_another_view() {
     assert!(answer.get("result").is_some(), "{answer}");
 }
 
-/// The server says over the connection that its list changed; the session had another view just then.
+/// The server announces over the connection that its list changed, just after the session took
+/// another view.
 #[test]
 fn what_the_server_says_changed_counts_for_every_view_of_the_process() {
     let hall = Hall::new(1, 1, 1);
@@ -158,7 +160,8 @@ fn what_the_server_says_changed_counts_for_every_view_of_the_process() {
     assert_eq!(held["error"]["data"]["reason"], "contract_drift", "{held}");
 }
 
-/// The store cannot be written when a changed list is judged: no call is dispatched on the old one.
+/// The store cannot be written when a changed list is judged, and no call is dispatched on the old
+/// one.
 #[test]
 fn a_list_that_could_not_be_judged_leaves_the_view_stale() {
     let hall = Hall::new(1, 1, 1);
@@ -182,7 +185,7 @@ fn a_list_that_could_not_be_judged_leaves_the_view_stale() {
     assert!(second.get("result").is_none(), "dispatched on a view that is not current: {second}");
 }
 
-/// A client that could not get its view is refused, also when it asks again.
+/// A client whose view could not be created is refused, also when it tries again.
 #[test]
 fn a_client_that_can_have_no_view_is_refused_every_time() {
     let sessions = engine::server::MAX_VIEWS;
@@ -246,7 +249,7 @@ fn in_band() -> Value {
     json!({"mcp-attestation": document})
 }
 
-/// A check passes the barrier, if there is one, before it looks at the program.
+/// A checker that passes the barrier, if there is one, before it examines the program.
 fn checker(flavor: Flavor, source: Source, barrier: Option<Barrier>) -> Checker {
     let scheme = Cow::Borrowed(Scheme::built_in("default").expect("a scheme"));
     let terms = Terms::new(root(), scheme, "internal".to_owned(), flavor).expect("terms");
@@ -283,7 +286,7 @@ fn admitted_hall(
     )
 }
 
-/// The server vouches for itself over one connection and not over the other.
+/// The server attests itself over one connection but not over the other.
 #[test]
 fn a_call_is_not_recorded_as_admitted_by_the_document_of_another_connection() {
     let checker = checker(Flavor::Open, Source::InBand, None);
@@ -303,7 +306,8 @@ fn a_call_is_not_recorded_as_admitted_by_the_document_of_another_connection() {
     assert_eq!(verdicts, ["warn", "ok", "warn"], "session 0, 1, 0");
 }
 
-/// Two clients greet at once; the second answer comes while the check for the first runs.
+/// Two clients do a handshake at the same time; the second response arrives during the check of the
+/// first.
 #[test]
 fn a_greeting_answered_during_a_check_of_another_session_reaches_its_client() {
     let barrier = Barrier::closed();
@@ -321,7 +325,7 @@ fn a_greeting_answered_during_a_check_of_another_session_reaches_its_client() {
     hall.answer(1, 1);
 }
 
-/// A call's time is over while the check of another session runs. The next call of its session is checked.
+/// A call times out during the check of another session. The next call of its session is checked.
 #[test]
 fn a_session_whose_call_timed_out_during_a_check_has_its_next_call_checked() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -364,7 +368,7 @@ fn a_session_whose_call_timed_out_during_a_check_has_its_next_call_checked() {
     assert!(answer.get("result").is_some(), "{} {answer}", desk.calls() - before);
 }
 
-/// A list is being fetched; meanwhile the server is denied, and the session that fetches it leaves.
+/// While a list is being fetched, the server is denied, and the session that fetches it leaves.
 #[test]
 fn a_call_that_waits_for_a_list_is_answered_though_the_server_is_denied_and_the_lister_left() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -407,19 +411,20 @@ fn one_check_at_a_time_serves_every_session_that_waits() {
     hall.send(0, 100, &call_of(0, 0));
     wait_until("the check", || barrier.checks() == checks + 1);
     hall.send(1, 100, &call_of(1, 0));
-    // The driver hears of the second call before it hears of the end of this check.
+    // The driver handles the second call before it handles the end of this check.
     barrier.set_closed(false);
     for session in 0..2 {
         let ok = hall.answer(session, 100);
         assert!(ok.get("result").is_some(), "{ok}");
     }
-    // A check that the second call had begun by itself would run before this one.
+    // A check started by the second call itself would run before this one.
     let ok = hall.ask(0, 101, &call_of(0, 0));
     assert!(ok.get("result").is_some(), "{ok}");
     assert_eq!(barrier.checks(), checks + 2);
 }
 
-/// The server answers a second handshake, without a document, while the check of the first one runs.
+/// The server responds to a second handshake, without a document, during the check of the first
+/// one.
 #[test]
 fn a_check_does_not_count_for_a_handshake_that_came_while_it_ran() {
     let barrier = Barrier::closed();
@@ -445,7 +450,8 @@ fn a_check_does_not_count_for_a_handshake_that_came_while_it_ran() {
     assert_eq!(call.expect("a decision")["admission"]["verdict"], "warn");
 }
 
-/// The session that has an unadmitted server checked again leaves: another session has it checked.
+/// The session that repeats the check of an unadmitted server leaves, and another session takes
+/// over.
 #[test]
 fn a_server_is_checked_again_though_the_session_that_asked_for_it_left() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -462,7 +468,8 @@ fn a_server_is_checked_again_though_the_session_that_asked_for_it_left() {
     assert!(ok.get("result").is_some(), "{ok}");
 }
 
-/// A session takes another view while it fetches a list; another session fetches it. The first answer comes last.
+/// A session takes another view while it fetches a list; another session fetches it. The first
+/// response arrives last.
 #[test]
 fn an_answer_for_a_view_that_its_session_left_does_not_replace_a_newer_one() {
     let hall = Hall::new(1, 2, 2);
@@ -482,7 +489,7 @@ fn an_answer_for_a_view_that_its_session_left_does_not_replace_a_newer_one() {
     assert!(ok.get("result").is_some(), "{ok}");
     desk.release_lists();
     hall.answer(0, 100);
-    // Were the late answer kept for the first view, the next judgement of it would hold the call.
+    // If the late response were stored for the first view, its next judgement would hold the call.
     let ok = hall.ask(1, 101, &stateless_call(1, &plain));
     assert!(ok.get("result").is_some(), "{ok}");
 }

@@ -1,4 +1,4 @@
-//! Decisions about one of several servers that are launched the same way.
+//! Decisions about one of several servers with the same launch.
 
 use crate::acts::*;
 use contract::surface::{Surface, read_capture};
@@ -43,7 +43,7 @@ fn id(name: &str) -> ServerId {
 }
 
 impl Hosts {
-    /// Servers that are launched the same way, of which this was accepted at first use.
+    /// Servers with the same launch, with these tools accepted on first use.
     fn with(servers: &[&str], tools: Tools<'_>) -> Hosts {
         let directory = tempfile::tempdir().unwrap();
         let home = Home::open(&directory.path().join("home")).unwrap();
@@ -72,7 +72,7 @@ impl Hosts {
         self.record(server, url, file, tools, ServerStatus::Verified);
     }
 
-    /// A server whose first approval a person has to give.
+    /// Adds a server that waits for a person's first approval.
     fn add_pending(&mut self, server: &str, file: EntryFile, tools: Tools<'_>) {
         self.record(server, "https://a.example", file, tools, ServerStatus::Pending);
     }
@@ -136,7 +136,7 @@ impl Hosts {
         pins.iter().next_back().map(|pin| (pin.basis, pin.entry.raw().to_owned()))
     }
 
-    /// The newest act on a server, and what its history says of it.
+    /// The newest act on a server, with its history detail.
     fn last_act(&self, server: &str) -> (String, Option<String>) {
         let history = self.store.history(&id(server)).unwrap();
         let act = history.into_iter().rfind(|event| event.act == event.seq).unwrap();
@@ -144,7 +144,7 @@ impl Hosts {
     }
 }
 
-/// The servers that a decision counts for as well.
+/// The other servers that a decision applied to.
 fn told(shared: Vec<Shared>) -> Vec<(String, ServerStatus)> {
     shared.into_iter().map(|shared| (shared.server.to_string(), shared.outcome.unwrap())).collect()
 }
@@ -246,7 +246,7 @@ fn a_pin_counts_for_the_others() {
     let pinned = pin(&mut hosts.store, draft, None, &as_usual, ada()).unwrap();
     assert_eq!(told(pinned.shared), verified(&["vscode.files"]));
     assert!(!hosts.is_held("vscode.files"));
-    // A launch of which it is not known what it has in common with others.
+    // A launch without a known common identity.
     let launch = hosts.launch("https://a.example", EntryFile::User).known_as(None);
     let draft = PinDraft::new(hosts.server("cursor.files"), surface(BEFORE), None).unwrap();
     let pinned = pin(&mut hosts.store, draft, Some(&launch), &as_usual, ada()).unwrap();
@@ -281,7 +281,7 @@ fn a_rollback_takes_the_same_pin_back_from_the_others() {
     let mut hosts = Hosts::with(&["cursor.files", "vscode.files", "zed.files"], BEFORE);
     hosts.show("cursor.files", AFTER);
     assert_eq!(hosts.approve_all("cursor.files"), verified(&["vscode.files", "zed.files"]));
-    // A newer pin of this one alone.
+    // A newer pin of this server only.
     let (zed, further) = (id("zed.files"), surface(&[("read", "Reads all files.")]));
     let mut act = Act::new(&zed, ada().at, "ada", "server.approve");
     let entry = further.entries().find(|entry| entry.key() == "read").unwrap().clone();
@@ -294,7 +294,7 @@ fn a_rollback_takes_the_same_pin_back_from_the_others() {
         assert!(hosts.newest(server, "read").unwrap().1.contains("Reads a file."), "{server}");
     }
     assert!(hosts.newest("zed.files", "read").unwrap().1.contains("Reads all files."));
-    // There is nothing to go back to any more.
+    // There is no earlier pin to go back to anymore.
     let review = hosts.review("cursor.files");
     let refused = rollback(&mut hosts.store, &review, "read", &as_usual, ada());
     assert!(matches!(refused, Err(ActError::OnlyPin { .. })), "{refused:?}");

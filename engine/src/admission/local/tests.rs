@@ -32,7 +32,7 @@ fn program(bytes: &[u8]) -> Program {
     Program { file: vec![Digest::sha256(bytes)], ..Program::default() }
 }
 
-/// A program that does as it is told, and keeps what was done with it.
+/// A program that behaves as configured, and records what was done with it.
 #[derive(Default)]
 struct Fake {
     done: Arc<Mutex<Vec<&'static str>>>,
@@ -110,14 +110,14 @@ fn a_document_in_a_file_is_verified_before_the_start_and_again_before_the_first_
     let good = || Some(program(FILE));
     let fake = Fake { on_disk: good(), running: good(), ..Fake::default() };
     assert_eq!(admitted(fake, &source), (None, vec!["files", "start", "processes", "hand over"]));
-    // Another program on disk: it is not started.
+    // A different program on disk is not started.
     let fake = Fake { on_disk: Some(program(b"another")), running: good(), ..Fake::default() };
     assert_eq!(admitted(fake, &source), (Some(Reason::HostNotBound), vec!["files"]));
-    // Another one runs than was on disk: it is ended and gets no message.
+    // A program that runs but was not on disk is ended, and gets no message.
     let fake = Fake { on_disk: good(), running: Some(program(b"another")), ..Fake::default() };
     let done = vec!["files", "start", "processes", "stop"];
     assert_eq!(admitted(fake, &source), (Some(Reason::HostNotBound), done));
-    // A document that does not count starts nothing, whatever it binds.
+    // An invalid document starts nothing, whatever it binds.
     let (_folder, source) = file("{}");
     let fake = Fake { on_disk: good(), running: good(), ..Fake::default() };
     assert_eq!(admitted(fake, &source), (Some(Reason::ManifestInvalid), vec!["files"]));

@@ -1,4 +1,5 @@
-//! Which program of an installed package is run. The step itself is tested with real packages in `cli/tests`.
+//! Which program of an installed package is run. The step itself is tested with real packages in
+//! `cli/tests`.
 
 use super::*;
 
@@ -13,7 +14,7 @@ fn package(program: Option<&str>) -> FetchedPackage {
     }
 }
 
-/// A tree with a package whose manifest has this `bin`.
+/// A package folder whose manifest has this `bin`.
 fn tree(bin: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("node_modules/@s/mail");
@@ -74,7 +75,7 @@ fn the_end_of_what_an_installer_says_is_shown_and_nothing_that_a_terminal_acts_o
     assert!(!said.contains('\u{1b}'), "{said:?}");
 }
 
-/// A package whose code ran in its tree may have put a link in the place of any file there.
+/// A package whose code ran in its folder may have replaced any file there with a link.
 #[test]
 fn nothing_of_ours_is_written_into_a_tree_and_no_link_in_it_is_read() {
     let folder = tree("\"dist/index.js\"");

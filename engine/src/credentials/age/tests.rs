@@ -1,4 +1,4 @@
-//! Files that `age` 1.1.1 wrote, damaged in every way, and files that the `age` of this machine writes.
+//! Files written by `age` 1.1.1, damaged in every way, and files written by this machine's `age`.
 
 use super::*;
 use base64::Engine;
@@ -58,7 +58,7 @@ fn an_identity_is_complete_and_the_right_one() {
     ] {
         assert_eq!(read(&small(), wrong, None), Err(AgeError::BadIdentity), "{wrong}");
     }
-    // Of several, one that fits is enough; of none that does, nothing is told.
+    // One matching identity out of several is enough; if none matches, nothing is revealed.
     let other = "AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX";
     assert_eq!(read(&small(), other, None), Err(AgeError::OtherRecipient));
     assert!(read(&small(), &format!("{other}\n{KEY}"), None).is_ok());
@@ -73,7 +73,7 @@ fn run(command: &mut Command, input: &[u8]) -> Option<Vec<u8>> {
     Some(done.stdout)
 }
 
-/// Sizes around a chunk, several recipients, and armor, by the program itself.
+/// Sizes around a chunk, several recipients, and armor, using the program itself.
 #[test]
 fn files_of_the_age_of_this_machine_are_read() {
     let (Some(ours), Some(other)) =

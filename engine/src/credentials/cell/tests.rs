@@ -1,4 +1,4 @@
-//! One fetch at a time, renewal before the end, and what counts while nothing can be fetched.
+//! One fetch at a time, renewal before expiry, and what is used while nothing can be fetched.
 
 use super::*;
 use http::HeaderValue;
@@ -90,7 +90,7 @@ async fn a_refused_credential_is_replaced_once_and_not_again_at_once() {
     let two = cells.renew(key(1), None, &one, || fetched("two", MINUTE)).await;
     assert_eq!(shown(&two), "two");
     let two = two.unwrap();
-    // Another call that was refused the first one takes what there is by now.
+    // Another call whose first credential was refused gets the current one.
     assert_eq!(shown(&cells.renew(key(1), None, &one, failed).await), "two");
     let again = cells.renew(key(1), None, &two, || fetched("three", MINUTE)).await;
     assert!(matches!(again, Err(Unavailable::Refused)));

@@ -1,4 +1,4 @@
-//! What a token endpoint is sent, and which of its answers count.
+//! The requests to a token endpoint, and which of its responses are accepted.
 
 use super::*;
 use settings::gateway::Credentials;
@@ -147,7 +147,8 @@ fn the_lifetime_is_what_is_told_and_bounded() {
     let in_ten_minutes = crate::recorder::now().0 / 1_000 + 600;
     let ending = format!(r#"{{"aud":"{AUDIENCE}","exp":{in_ten_minutes}}}"#);
     check(&ending, "", Duration::from_secs(600));
-    // The clock of the authorization server may be wrong; how long its token lasts is told in seconds from now.
+    // The authorization server's clock may be wrong; the token's lifetime is given in seconds from
+    // now.
     let skewed = format!(r#"{{"aud":"{AUDIENCE}","exp":{}}}"#, in_ten_minutes - 1_200);
     check(&skewed, r#","expires_in":600"#, Duration::from_secs(600));
 }

@@ -4,7 +4,7 @@ use super::*;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.uJ8k3vRr7cQz_1Tn-5YpXw0aBfGhIjKlMnOpQrStUvWxYz0123456789abcdefghijklmnopqrstuv_-7w";
-/// The same but for its signature: another token of the same issuer.
+/// The same except for its signature: another token of the same issuer.
 const OTHER: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.Zr8k3vRr7cQz_1Tn-5YpXw0aBfGhIjKlMnOpQrStUvWxYz9123456789abcdefghijklmnopqrstuv_-7w";
 
 fn percent(text: &str, upper: bool) -> String {
@@ -21,7 +21,7 @@ fn found(text: &str) -> bool {
     Needles::of(TOKEN.as_bytes()).occur_in(text.as_bytes())
 }
 
-/// Every text with its twin, in which another token is.
+/// Checks a text, and its counterpart that contains another token.
 fn check(name: &str, form: impl Fn(&str) -> String) {
     assert!(found(&form(TOKEN)), "{name}");
     assert!(!found(&form(OTHER)), "{name}: the twin");
@@ -70,7 +70,7 @@ fn a_token_is_found_behind_escapes_of_json() {
     check("wholly", escaped);
     check("in part", |token| token.replace('Q', r"\u0051"));
     check("with percent-encoding inside", |token| escaped(&percent(token, true)));
-    // An escaped backslash: a reader of this text has `\u0051` as six characters.
+    // An escaped backslash: a reader of this text sees `\u0051` as six characters.
     assert!(!found(&TOKEN.replace('Q', r"\\u0051")));
 }
 

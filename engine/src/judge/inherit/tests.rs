@@ -44,7 +44,7 @@ fn open(home: &Home) -> Witnessed {
 }
 
 impl Ground {
-    /// What is known of `cursor.files` was accepted on this basis.
+    /// A home in which the entries of `cursor.files` were accepted on this basis.
     fn new(basis: Basis, file: EntryFile) -> Ground {
         let directory = tempfile::tempdir().unwrap();
         let home = Home::open(&directory.path().join("home")).unwrap();
@@ -195,7 +195,7 @@ fn where_a_person_has_to_approve_first_a_part_is_not_enough() {
     let mut ground = Ground::new(Basis::Person, User);
     let mut gate = ground.gate(Approve, URL, User);
     assert_eq!(ground.after(&mut gate, more), (Pending, Vec::new()));
-    // It is as it was approved elsewhere now.
+    // It now matches what was approved elsewhere.
     assert_eq!(ground.after(&mut gate, TOOLS).0, Verified);
     let mut ground = Ground::new(Basis::Person, User);
     let mut gate = ground.gate(Trust, URL, User);

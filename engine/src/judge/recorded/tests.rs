@@ -1,4 +1,4 @@
-//! When a judgement on what was recorded is made again.
+//! When the recorded surface is judged again.
 
 use crate::judge::{FirstUsePolicy, Judge, Rules};
 use crate::situation::{DriftScope, ServerProfile};

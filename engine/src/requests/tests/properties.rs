@@ -1,6 +1,7 @@
-//! Random sequences of events over several sessions and ids, against a model that is too simple to be wrong: a map from key
-//! to the name of a phase. No request gets lost, none ends twice, an id is taken until its request ends, a cancellation
-//! always finds its request, what waits is released in the order it came, and the counts agree with the content.
+//! Random sequences of events over several sessions and ids, compared with a model that is too
+//! simple to be wrong: a map from key to the name of a phase. No request is lost or ends twice, an
+//! id stays in use until its request ends, a cancellation always finds its request, waiting
+//! requests are released in order of arrival, and the counts match the contents.
 
 use super::*;
 use proptest::prelude::*;
@@ -38,7 +39,7 @@ enum Event {
     EndAll,
 }
 
-/// [`Awaited`] without what cannot be copied.
+/// [`Awaited`] without the parts that cannot be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waits {
     List(ListKind),
@@ -116,11 +117,11 @@ fn events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A request as the model knows it.
+/// A request in the model.
 #[derive(Debug, Clone)]
 struct Known {
     phase: &'static str,
-    /// The how manieth request it is: what tells it from others with its id.
+    /// The request's serial number, which distinguishes it from others with the same id.
     serial: u64,
     waits: Option<Waits>,
     place: u64,
@@ -134,12 +135,12 @@ struct Run {
     base: Instant,
     requests: Requests,
     known: BTreeMap<Key, Known>,
-    /// Requests that were taken, and those that ended.
+    /// How many requests were taken, and how many ended.
     taken: u64,
     ended: BTreeSet<u64>,
     places: u64,
     is_ended: bool,
-    /// Decided requests as the thread that sends them has them; they may have ended since.
+    /// Decided requests, as held by the thread that sends them; they may have ended since.
     errands: HashMap<Key, Arc<OwnedRequest>>,
 }
 
@@ -192,7 +193,8 @@ impl Run {
         self.known.get_mut(&key).unwrap()
     }
 
-    /// A request came out of the table: it was there, it is the one that the model knows, and it had not ended.
+    /// A request was removed from the table: it existed, is the one in the model, and had not ended
+    /// before.
     fn ends(&mut self, key: Key, serial: u64) {
         let known = self.known.remove(&key).expect("nothing ends that is not there");
         assert_eq!(known.serial, serial, "that is another request");
@@ -271,7 +273,7 @@ impl Run {
                 let dispatched = self.dispatched(self.taken + 1, kind, deadline);
                 let id = self.owned(key.1, 0).id().clone();
                 let sent = self.requests.dispatch(SessionKey(key.0), id, dispatched);
-                // The end of the server comes first here: it is what the decision is recorded with.
+                // The end of the server takes precedence, because the decision is recorded with it.
                 let expected =
                     if self.is_ended { Err(Refused::Ended) } else { self.expects_room(key) };
                 assert_eq!(sent, expected);
@@ -566,7 +568,7 @@ impl Run {
         u64::try_from((begun - self.base).as_nanos()).unwrap()
     }
 
-    /// What holds after every event.
+    /// Checks what must hold after every event.
     fn check(&self) {
         let mut counts = Counts::default();
         for key in (0..SESSIONS).flat_map(|session| (0..IDS).map(move |id| (session, id))) {
@@ -611,7 +613,7 @@ proptest! {
             run.handle(event);
             run.check();
         }
-        // Whatever happened, everything that is left can be ended, once.
+        // Whatever happened, everything left can be ended exactly once.
         let ended = run.requests.abandon_all();
         run.all_end(ended, |_, _| true);
         run.check();

@@ -1,5 +1,5 @@
-//! Random sequences of events: whatever happens in whatever order, no list is asked for twice at once, nothing is asked of a
-//! server that is not admitted, and a request that waits is released or refused in the end.
+//! Random sequences of events. In any order, no list is requested twice at the same time, nothing
+//! is requested from an unadmitted server, and a waiting request is eventually released or refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A session as the keeper sees it, with a server that answers as the test says.
+/// A session as the keeper sees it, with a server that the test controls.
 struct World {
     keeper: Keeper,
     now: Instant,
     glance: Glance,
-    /// Requests of the gate that the server has not answered.
+    /// The gate's requests that the server has not answered.
     open: BTreeMap<RequestNumber, Asked>,
     questions: BTreeMap<RequestNumber, EntryId>,
     is_checking: bool,
@@ -156,7 +156,7 @@ impl World {
                 self.glance.is_greeted = true;
                 return Some(Event::GreetedLate(LateGreeting::Done));
             }
-            // The driver runs one check at a time: a second command joins it.
+            // The driver runs one check at a time, and a second command joins it.
             Command::Check => self.is_checking = true,
             Command::Ask { question, .. } => {
                 let is_open = self.questions.values().count() >= MAX_QUESTIONS;
@@ -170,7 +170,7 @@ impl World {
                 self.questions.insert(question, entry);
             }
             Command::Show { .. } => {}
-            // Every other look ends at once, the rest never does.
+            // Every other test ends immediately, and the rest never end.
             Command::Validate { question, .. } => {
                 return (question.0 % 2 == 0).then_some(Event::Validated { question });
             }
@@ -202,7 +202,7 @@ impl World {
         match step {
             Happens::Wait(list) => {
                 let list = ListKind::ALL[*list];
-                // A request for a list of a server that is not admitted waits for the check instead.
+                // A request for a list of an unadmitted server waits for the check instead.
                 if !self.glance.is_closed && !self.glance.lacks_check {
                     self.glance.waited.insert(list);
                     self.tell(Event::Wanted(list));
@@ -277,7 +277,7 @@ proptest! {
         for step in &steps {
             world.step(step);
         }
-        // The server says nothing more, and no call keeps it busy.
+        // The server sends nothing more, and no call keeps it busy.
         world.glance.is_busy = false;
         let longest = LIST_PATIENCE.max(super::super::asking::ANSWER_PATIENCE);
         for _ in 0..=(longest.as_secs() + 60) {
