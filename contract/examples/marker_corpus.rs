@@ -1,4 +1,5 @@
-//! Scans captures of real servers for markers and prints which trip and why: `marker_corpus DIRECTORY [--all]`.
+//! Scans captures of real servers for markers and prints which trip and why:
+//! `marker_corpus DIRECTORY [--all]`.
 //!
 //! The directory holds `<registry>/<package>/<version>.json`. Without `--all` only the newest
 //! version of each package counts.

@@ -1,4 +1,5 @@
-//! Scans single tool descriptions for markers: `marker_texts FILE.jsonl [--misses | --trips | --hits]`.
+//! Scans single tool descriptions for markers:
+//! `marker_texts FILE.jsonl [--misses | --trips | --hits]`.
 //!
 //! Each line of the file has `label` (`hostile` or `benign`), `text`, and optionally `id` and
 //! `class`. The program prints how many texts of each class trip the scan. Each text is scanned as

@@ -169,7 +169,8 @@ pub enum Meaning {
     EffectiveSame,
     /// The old output schema allows every result that the new one allows.
     ResultsWithin,
-    /// The new output schema may allow results that the old one does not, or a declared member is gone.
+    /// The new output schema may allow results that the old one does not, or a declared member is
+    /// gone.
     ResultsOutside,
 }
 

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// An exact decimal number: ±0.d₁d₂d₃… × 10^point, with neither leading nor trailing zeros among the digits.
+/// An exact decimal number: ±0.d₁d₂d₃… × 10^point, with neither leading nor trailing zeros among
+/// the digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decimal {
     negative: bool,

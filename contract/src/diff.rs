@@ -266,7 +266,7 @@ fn input_schema(old: Option<Node<'_>>, new: Option<Node<'_>>, budget: &mut Budge
     let Ok(empty) = empty.as_ref().map(Document::root) else { return vec![unexplained()] };
     let (old_schema, new_schema) = (old.unwrap_or(empty), new.unwrap_or(empty));
     let findings = schema::compare_within(old_schema, new_schema, "/inputSchema", budget);
-    // The schemas are equivalent, so the only change is that one side has no schema at all.
+    // The schemas are equivalent, so the only change is that one side has no schema.
     if findings.is_empty() && old.is_some() != new.is_some() {
         return vec![finding(ChangeKind::MetadataChanged, "/inputSchema", old, new)];
     }

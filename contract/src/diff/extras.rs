@@ -7,7 +7,8 @@ use crate::change::{ChangeKind, Finding};
 use crate::json::Node;
 use std::borrow::Cow;
 
-/// The page that a host shows to its user. The second spelling is the older one, which hosts still read.
+/// The page that a host shows to its user. The second spelling is the older one, which hosts still
+/// read.
 const PAGE: [&[&str]; 2] = [&["ui", "resourceUri"], &["ui/resourceUri"]];
 
 /// `taskSupport` says whether a plain call is refused (`required`) or a task is (`forbidden`, the

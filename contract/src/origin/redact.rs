@@ -333,8 +333,7 @@ pub fn host_of(kept: &str) -> Option<&str> {
     }
 }
 
-/// A program as messages show it: without the folders of its path, and hidden if what remains is
-/// not a plain name.
+/// A program as messages show it: without its folders, and hidden unless the rest is a plain name.
 pub fn shown_program(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     match (is_bare_name(name), name == program) {

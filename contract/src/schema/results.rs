@@ -18,7 +18,7 @@ pub struct Results {
     /// How the results of the new schema relate to those of the old one. `None` if they are the
     /// same.
     pub change: Option<Meaning>,
-    /// The exact differences in what is allowed.
+    /// The exact differences between the allowed results.
     pub detail: Option<Detail>,
 }
 

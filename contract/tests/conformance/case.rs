@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) deferred: BTreeMap<String, bool>,
 }
 
-/// What is expected of one changed entry.
+/// The expected findings for one changed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedEntry {
     pub(crate) id: EntryId,

@@ -149,7 +149,8 @@ impl Run {
         }
     }
 
-    /// Prints what was examined. Fails if something was missed or too little was examined.
+    /// Prints the number of examined cases. Fails if something was missed or too little was
+    /// examined.
     pub fn finish(self, name: &str) {
         self.tally.print(name);
         assert!(self.missed.is_empty(), "{} counterexamples, see above", self.missed.len());
