@@ -43,7 +43,7 @@ impl From<ScanErrorKind> for ScanError {
     }
 }
 
-/// What is wrong with the frame.
+/// The fault of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ScanErrorKind {
     #[error("not JSON")]

@@ -15,8 +15,8 @@ pub const LIST_PATIENCE: Duration = Duration::from_secs(30);
 /// A server may shorten how long its lists stay valid, but not below this.
 const MIN_TTL: Duration = Duration::from_secs(1);
 
-/// Whether the handshake declares the list's capability. A server that declares no capabilities at
-/// all is still asked for its tools.
+/// Whether the handshake declares the list's capability. A server that declares no capabilities is
+/// still asked for its tools.
 pub fn is_offered(handshake: &str, list: ListKind) -> bool {
     let document = Document::parse(handshake).ok();
     let capabilities = document.as_ref().and_then(|document| document.root().get("capabilities"));
