@@ -22,7 +22,7 @@ pub enum Said<'l> {
     /// A message that came from the server.
     #[serde(borrow)]
     Server(&'l RawValue),
-    /// Asks what is waiting for a decision.
+    /// Requests the changes that wait for a decision.
     Review(ReviewRequest),
     /// Approves a waiting change by its hash.
     Approve(ApproveRequest),
@@ -46,7 +46,7 @@ pub struct Open {
 #[serde(deny_unknown_fields)]
 pub struct ReviewRequest {
     pub id: u64,
-    /// Only what is waiting for this tool.
+    /// Only the changes that wait for this tool.
     #[serde(default)]
     pub tool: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct ReviewRequest {
 #[serde(deny_unknown_fields)]
 pub struct ApproveRequest {
     pub id: u64,
-    /// Without it, the hash alone selects what is approved.
+    /// Without it, the hash alone selects the entry to approve.
     #[serde(default)]
     pub tool: Option<String>,
     pub hash: String,

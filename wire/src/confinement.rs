@@ -12,8 +12,8 @@ pub type Guard = Box<dyn Any + Send + Sync>;
 
 /// The confinement of a launch.
 pub trait Confinement: std::fmt::Debug + Send + Sync {
-    /// Builds the command that starts this launch confined. Blocks, possibly for long if a package
-    /// has to be installed first.
+    /// Builds the command that starts this launch confined. May block for long, if a package must
+    /// be installed first.
     fn confine(&self, launch: &StdioLaunch, environment: Environment) -> io::Result<ConfinedStart>;
 }
 

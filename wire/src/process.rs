@@ -80,7 +80,7 @@ pub struct ServerStart {
     pub stderr: StandardError,
 }
 
-/// Where the standard error of a server goes.
+/// The destination of a server's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandardError {
     /// To ours. For a confined server the output is still copied from a pipe: given our descriptor,

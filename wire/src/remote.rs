@@ -69,7 +69,7 @@ impl fmt::Debug for Outbound {
     }
 }
 
-/// What was received.
+/// An event of the connection.
 #[derive(Debug)]
 pub enum Inbound<'a> {
     /// One JSON-RPC message, without framing and without a line break.

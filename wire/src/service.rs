@@ -244,7 +244,7 @@ mod tests {
             let refused = address.exchange(ServiceRequest::default(), limits).await.unwrap_err();
             assert!(refused.is_address_refused(), "{refused}");
         }
-        // Without the rule the server is reached, and does not respond.
+        // Without the rule, the server is contacted but does not respond.
         let url = format!("http://127.0.0.1:{port}/").parse().unwrap();
         let open = ServiceAddress::new(url, false, None).unwrap();
         let silent = open.exchange(ServiceRequest::default(), limits).await.unwrap_err();

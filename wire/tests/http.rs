@@ -39,7 +39,7 @@ async fn run(url: &str) -> Result<Observed, ObserveError> {
     observe(&Upstream::Http(endpoint(url)), &limits(), &|_| {}).await
 }
 
-/// The text of an answer to this request.
+/// The response to this request, as text.
 fn result(request: &Seen, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.body["id"])
 }
@@ -52,7 +52,7 @@ const INITIALIZED: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"to
 const DISCOVERED: &str =
     r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
 
-/// A server of the older era, whose refusal of the modern way and answer to the list are given.
+/// A server of the older era, with the given refusal of the modern handshake and the given list.
 fn older(
     refusal: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
     list: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
@@ -74,7 +74,7 @@ fn not_initialized(_: &Seen) -> Vec<u8> {
     respond("400 Bad Request", "content-type: application/json\r\n", &body)
 }
 
-/// What the list of tools comes to when it is answered so.
+/// The outcome of the tools list if it is answered like this.
 async fn listed(list: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static) -> ListOutcome {
     let server = HttpServer::start(older(not_initialized, list)).await;
     run(&server.url()).await.unwrap().lists[0].1.clone()
@@ -209,7 +209,7 @@ async fn a_stream_that_ends_early_makes_the_list_unreadable() {
 
 #[tokio::test]
 async fn bodies_and_events_are_read_at_the_limit_and_not_one_past_it() {
-    /// An answer of exactly this many bytes.
+    /// A response of exactly this many bytes.
     fn sized(request: &Seen, bytes: usize) -> String {
         let empty = result(request, r#"{"tools":[],"x":""}"#);
         let filling = "x".repeat(bytes - empty.len());
@@ -351,13 +351,13 @@ async fn headers_are_read_up_to_the_limits() {
         let server = HttpServer::start(older(not_initialized, list)).await;
         run(&server.url()).await.map(|observed| observed.lists[0].1.clone())
     };
-    // The content type and length are two more.
+    // The content type and the length add two.
     let many = |count: usize| (2..count).map(|number| format!("x-{number}: 1\r\n")).collect();
     assert_eq!(observed(many(100)).await.unwrap(), tools_page());
     assert!(matches!(observed(many(101)).await, Err(ObserveError::ConnectionLost { .. })));
     let long = |bytes: usize| format!("x: {}\r\n", "x".repeat(bytes));
     assert_eq!(observed(long(60 * 1024)).await.unwrap(), tools_page());
-    // The block is measured between reads, so what is past the limit by less than a read may pass.
+    // The block is measured between reads, so it may exceed the limit by up to one read.
     assert!(matches!(observed(long(192 * 1024)).await, Err(ObserveError::ConnectionLost { .. })));
 }
 

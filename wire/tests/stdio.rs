@@ -439,7 +439,7 @@ mod processes {
         eventually("the number", || std::fs::read_to_string(path).ok()?.parse().ok()).await
     }
 
-    /// A dead process that its parent has not reaped yet counts as gone.
+    /// A dead process that its parent has not reaped yet counts as ended.
     fn is_gone(number: u32) -> bool {
         !exists(number) || testing::is_zombie(number)
     }

@@ -22,7 +22,7 @@ pub(crate) enum Heard {
 /// Waits for the answer and counts the other messages.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
-    /// The client capabilities that the server was told about.
+    /// The client capabilities that were declared to the server.
     client: ClientCapabilities,
     tally: Tally,
     replies: usize,

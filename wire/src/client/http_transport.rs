@@ -29,7 +29,7 @@ pub(crate) struct HttpTransport {
     key: TlsKey,
 }
 
-/// Builds the message with what the HTTP layer has to know about it.
+/// Builds the message with the facts that the HTTP layer needs.
 pub(super) fn outbound(
     request: &Request,
     stateless: Option<Revision>,

@@ -35,7 +35,7 @@ const OWN_HEADERS: [&str; 18] = [
     "upgrade",
 ];
 
-/// The content type of what is sent.
+/// The content type of the request body.
 pub(crate) fn json() -> HeaderValue {
     HeaderValue::from_static("application/json")
 }

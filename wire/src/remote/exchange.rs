@@ -272,7 +272,7 @@ impl<R: Reports> Exchange<'_, R> {
     }
 }
 
-/// What is known of a request while it waits for its answer.
+/// The facts about a request that are needed while it waits for its answer.
 #[derive(Debug)]
 struct Asked<'a> {
     id: &'a [u8],

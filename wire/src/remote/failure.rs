@@ -65,7 +65,7 @@ pub enum Unreadable {
     BreakInString,
 }
 
-/// The kind of a failure, for the caller that has to answer the request.
+/// The kind of a failure, for the caller that must answer the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     Unreachable,

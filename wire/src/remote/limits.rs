@@ -73,7 +73,7 @@ pub(super) const MAX_PARAMETER_HEADER_BYTES: usize = 12 * 1024;
 pub struct RemoteLimits {
     /// The largest message from the server: a body or an event.
     pub frame_bytes: usize,
-    /// How long a server may send nothing at all while it owes an answer.
+    /// How long a server may send nothing while an answer is outstanding.
     pub idle_timeout: Duration,
     /// How long the server may take to accept a notification or an answer to a request of its own.
     pub accept_timeout: Duration,

@@ -158,7 +158,7 @@ impl<'h> Relay<'h> {
         self.handled = None;
     }
 
-    /// Cancels a request locally. Returns whether the server need not be told.
+    /// Cancels a request locally. Returns whether the server need not be notified.
     fn cancel(&mut self, key: &IdKey<'_>, message: &Outbound) -> bool {
         let is_given_up = message.mark.is_some();
         let is_it = |id: &Option<Vec<u8>>, mark: Option<[u8; 16]>| {

@@ -64,7 +64,7 @@ pub(super) struct EventStream<'l> {
     patience: Patience,
 }
 
-/// What counts as silence.
+/// How long a stream may be silent, and what ends a silence.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Patience {
     /// No byte for this long; a comment is enough to show that the server is alive.

@@ -5,7 +5,7 @@ use crate::server::{Server, json, result};
 use wire::HttpEndpoint;
 use wire::remote::{FailureKind, remote};
 
-/// The first event from an endpoint that cannot be reached at all.
+/// The first event from an endpoint that cannot be reached.
 fn ended(endpoint: HttpEndpoint) -> String {
     let client = Client::with(endpoint, limits());
     let text = match client.hear() {

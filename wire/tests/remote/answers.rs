@@ -1,4 +1,4 @@
-//! What counts as an answer, and how everything else is handled.
+//! Which messages count as answers, and how all others are handled.
 
 use crate::client::{Client, Heard, endpoint, limits, request, response};
 use crate::server::{
@@ -30,7 +30,7 @@ fn unreadable(reason: &str) -> Heard {
     failed(FailureKind::Unreadable, &format!("the server's answer cannot be read: {reason}"))
 }
 
-/// An answer of exactly this many bytes.
+/// A response of exactly this many bytes.
 fn sized(request: &Seen, bytes: usize) -> String {
     let empty = result(request, r#"{"x":""}"#);
     let filling = "x".repeat(bytes - empty.len());

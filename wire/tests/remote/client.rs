@@ -119,7 +119,7 @@ impl Client {
         self.sender = None;
     }
 
-    /// Drops the sender, and returns what is received until the remote has ended.
+    /// Drops the sender, and returns the events received until the remote has ended.
     pub fn finish(mut self) -> Vec<Heard> {
         self.close();
         self.thread.join().unwrap();

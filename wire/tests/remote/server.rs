@@ -159,7 +159,7 @@ async fn read(stream: &mut BufReader<TcpStream>, connection: usize) -> Option<Se
     Some(Seen { method, headers, body, connection })
 }
 
-/// An answer with a status, further header lines and a body.
+/// A response with a status, additional header lines and a body.
 pub fn respond(status: &str, headers: &str, body: &str) -> Vec<Step> {
     let length = body.len();
     let text = format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}");
@@ -174,7 +174,7 @@ pub fn accepted() -> Vec<Step> {
     respond("202 Accepted", "", "")
 }
 
-/// The head of an event stream, with further header lines.
+/// The head of an event stream, with additional header lines.
 pub fn stream_head(headers: &str) -> Step {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n";
@@ -199,7 +199,7 @@ pub fn stream_end() -> Step {
     Step::Write(b"0\r\n\r\n".to_vec())
 }
 
-/// The text of an answer to this request.
+/// The response to this request, as text.
 pub fn result(request: &Seen, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.body["id"])
 }
