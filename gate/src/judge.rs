@@ -42,7 +42,7 @@ pub struct Judgement {
     /// Why new text is not inert, set only if that is the reason for deferring it.
     pub not_inert: Option<String>,
     pub renamed_to: Option<String>,
-    /// A description of what is wrong with the baseline or the list.
+    /// A description of the fault in the baseline or the list.
     pub detail: Option<String>,
     /// The results of the tiers above the comparison, if they were consulted.
     pub climbed: Option<Climbed>,
@@ -122,8 +122,8 @@ impl Judgement {
         self.verdict.is_held() || self.is_deferred
     }
 
-    /// Whether a person could have reviewed the entry. An unreadable list does not reveal its
-    /// entries or which ones are gone.
+    /// Whether a person could have reviewed the entry. An unreadable list reveals neither its
+    /// entries nor which ones were removed.
     pub fn can_be_approved(&self) -> bool {
         self.reason != Some(Reason::SurfaceUnreadable)
     }

@@ -118,7 +118,7 @@ pub struct Settings {
     pub hold_origin_detail: bool,
 }
 
-/// What else about an entry affects a ruling.
+/// Other facts about an entry that affect a ruling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Circumstances {
     /// There is an approved definition to judge calls by.

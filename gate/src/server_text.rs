@@ -182,7 +182,7 @@ impl<'j> Printable<'j> {
         Some(Withheld::of(text.as_deref().unwrap_or(after)))
     }
 
-    /// What is wrong with the baseline or the list, and why new text is not inert.
+    /// The fault in the baseline or the list, and why new text is not inert.
     pub fn details(&self) -> impl Iterator<Item = Cow<'j, str>> {
         let quotes_server = self.judgement.reason == Some(Reason::SurfaceUnreadable);
         let text = self.text;

@@ -11,9 +11,8 @@ use crate::time::Timestamp;
 use crate::verdict::Verdict;
 use contract::surface::{Anchor, Entry, EntryType, Surface};
 
-/// Whether a person still has to decide whether the server may be used at all. They decide about
-/// everything at once: entries that they left out would later look as if they had simply been
-/// added.
+/// Whether a person has yet to decide if the server may be used. They decide about everything at
+/// once: entries that they left out would later look like additions.
 pub fn awaits_first_approval(status: ServerStatus, book: &PinBook) -> bool {
     match status {
         ServerStatus::Pending => true,

@@ -68,7 +68,7 @@ impl serde::Serialize for Scope {
     }
 }
 
-/// What a verdict claims and, more importantly, what it does not claim.
+/// The claims of a verdict and, more importantly, what it does not claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// Nothing changed.

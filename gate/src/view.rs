@@ -63,7 +63,7 @@ pub struct Materials<'a> {
     pub settings: &'a Settings,
     pub mode: ListMode,
     pub scope: DriftScope,
-    /// Whether a client may see an entry at all, accepted or not.
+    /// Whether a client may see an entry, accepted or not.
     pub is_offered: &'a dyn Fn(&EntryId) -> bool,
     /// Whether the arguments of calls are checked against the definitions.
     pub checks_input: bool,
@@ -106,7 +106,7 @@ pub struct View {
     held_addresses: HashMap<AddressKey, Arc<Standing>>,
     /// The definitions that arguments are checked against, if they are checked.
     definitions: HashMap<Box<str>, Entry>,
-    /// The accepted instructions, unless the server may not be used at all.
+    /// The accepted instructions, unless the server may not be used.
     instructions: Option<Box<str>>,
     /// The accepted capabilities of the server, as JSON.
     capabilities: Option<Box<str>>,
@@ -167,7 +167,7 @@ impl View {
         self.stopped.as_ref()
     }
 
-    /// Why the server may not be used at all: it is stopped, or held as a whole.
+    /// Why the server may not be used: it is stopped, or held as a whole.
     pub fn closed(&self) -> Option<&Arc<Standing>> {
         self.closed.as_ref()
     }

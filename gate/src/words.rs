@@ -378,7 +378,7 @@ fn banner(caught: &str, call: &HeldCall<'_>, more: &str) -> String {
     format!("{change}{observed}{others} Held before your agent ran it. {AGENT_STOPS} {review}")
 }
 
-/// What was observed of the tool's behavior, if it was tested.
+/// The observed behavior of the tool, if it was tested.
 fn observed(behavior: Behavior) -> &'static str {
     match behavior {
         Behavior::NotRun | Behavior::Cleared => "",

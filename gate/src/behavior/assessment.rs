@@ -31,7 +31,7 @@ pub enum Outcome {
     Ended,
 }
 
-/// What was seen of the server during the calls, apart from its answers.
+/// Observations of the server during the calls, apart from its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sighting {
     /// Files that were written outside of the server's own temporary folder.
@@ -277,7 +277,7 @@ fn read(battery: &Battery, probe: &Probe, outcome: &Outcome) -> Read {
     }
 }
 
-/// Departures seen apart from the answers: behavior that contradicts the tool's claims.
+/// Departures observed apart from the answers: behavior that contradicts the tool's claims.
 fn seen(battery: &Battery, sighting: &Sighting) -> Vec<Departure> {
     let claims = battery.claims;
     // A tool that declares an open world may legitimately read there.

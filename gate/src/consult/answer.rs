@@ -48,7 +48,7 @@ pub struct Answer {
     pub rationale: String,
 }
 
-/// Why an answer is not exactly what was asked for. It counts as an abstention.
+/// Why an answer does not have exactly the requested form. It counts as an abstention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("the answer has more than {MAX_CONTENT_BYTES} bytes")]

@@ -106,7 +106,7 @@ impl DriftFeed {
         known.iter().filter(|change| is_it(change)).max_by_key(|it| (it.safety, it.hour))
     }
 
-    /// Adds what was seen of the same changes to the judgements.
+    /// Adds the network's observations of the same changes to the judgements.
     pub fn advise(&self, judgement: &mut SurfaceJudgement) {
         if self.changes.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl DriftFeed {
         }
     }
 
-    /// What was seen of the change that a judgement is about.
+    /// The network's observations of the change that a judgement is about.
     pub fn of_change(&self, judgement: &Judgement) -> Option<DriftAdvisory> {
         let hash = |entry: &Option<Entry>| entry.as_ref().map(Entry::entry_hash);
         self.same_change(hash(&judgement.before)?, hash(&judgement.after)?)

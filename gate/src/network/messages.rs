@@ -116,7 +116,7 @@ pub struct DriftPage {
     pub entries: Vec<DriftEntry>,
 }
 
-/// What was found about a definition after installs may have used it.
+/// Findings about a definition after installs may have used it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Advisory {
     pub seq: u64,

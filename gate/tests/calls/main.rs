@@ -45,7 +45,7 @@ fn validators(schema: &Value) -> Vec<Validator> {
     drafts.into_iter().filter_map(|draft| options(draft).build(schema).ok()).collect()
 }
 
-/// Counts what was judged, so that a run that judged nothing fails.
+/// Counts the judged cases, so that a run that judged nothing fails.
 #[derive(Debug, Default)]
 struct Seen {
     pairs: usize,
