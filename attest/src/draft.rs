@@ -64,7 +64,7 @@ impl Draft {
         if !body.capabilities.iter().any(|capability| capability == MCP_SERVER) {
             return Err(DraftError::NotMcpServer);
         }
-        // An entry that can never match would bind the document to no host at all.
+        // An entry that can never match would leave the document bound to no host.
         if let Some(entry) = body.hosts.iter().find(|entry| Host::parse(entry).is_err()) {
             return Err(DraftError::Host(entry.clone()));
         }

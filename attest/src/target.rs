@@ -57,7 +57,7 @@ impl PackageSighting {
     }
 }
 
-/// Describes what was found.
+/// Describes the finding.
 impl fmt::Display for PackageSighting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

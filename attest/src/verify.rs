@@ -187,7 +187,7 @@ impl UnverifiedAttestation {
     }
 }
 
-/// What is known about a document so far, to be included in a denial.
+/// The facts established about a document so far, to be included in a denial.
 #[derive(Clone, Copy)]
 struct Claims<'a> {
     clearance: &'a Clearance,
