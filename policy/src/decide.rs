@@ -15,7 +15,7 @@ use cedar_policy::{
 };
 use std::sync::Arc;
 
-/// What is known about a class of targets for one caller, independent of the arguments.
+/// The facts about a class of targets for one caller, independent of the arguments.
 #[derive(Debug, Clone)]
 pub(crate) enum ClassOutcome {
     Decided(AccessDecision),
@@ -126,7 +126,7 @@ impl Policies {
         }
     }
 
-    /// What is known about a class for this caller, from the cache if possible.
+    /// The facts about a class for this caller, from the cache if possible.
     pub(crate) fn outcome(
         &self,
         caller: &Caller,

@@ -5,7 +5,7 @@ use cedar_policy::{
     Schema,
 };
 
-/// What is known about a call before its arguments are known.
+/// The facts about a call before its arguments are known.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
     pub matching_permits: Vec<PolicyId>,
