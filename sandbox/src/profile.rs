@@ -10,7 +10,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilePolicy {
-    /// Its runtime and the paths in [`Profile::read`] read-only; its workspace, its home and `/tmp` writable.
+    /// Its runtime and the paths in [`Profile::read`] read-only; its workspace, its home and `/tmp`
+    /// writable.
     #[default]
     WorkspaceOnly,
     /// Like `WorkspaceOnly`, but the workspace is read-only too.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Whether confined programs may reach the network at all. Clones share their state.
+/// Whether confined programs may reach the network. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct EgressSwitch {
     closed: Arc<watch::Sender<bool>>,

@@ -73,7 +73,7 @@ fn killing_the_child_ends_everything_that_the_program_started() {
         start("setsid sh -c 'sleep 600' & setsid sh -c 'sleep 600' & wait");
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    // The pipe closes when the last process that holds it is gone.
+    // The pipe closes when the last process that holds it has ended.
     let mut rest = Vec::new();
     child.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
 }

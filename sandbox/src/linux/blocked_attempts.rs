@@ -12,7 +12,7 @@ const MAX_AT_ONCE: u32 = 64;
 const UNTIL_NEXT: Duration = Duration::from_secs(2);
 /// The most distinct destinations that wait.
 const MAX_WAITING: usize = 256;
-/// Stands for the destinations that are not reported individually.
+/// Represents the destinations that are not reported individually.
 const OTHERS: &str = "(others)";
 
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl BlockedAttempts {
         }
         let mut left = self.allowance(now);
         let waiting = std::mem::take(&mut self.waiting);
-        // The last allowed report stands for all that cannot be reported individually.
+        // The last allowed report represents all that cannot be reported individually.
         let is_too_many =
             |left: u32| u32::try_from(waiting.len()).is_ok_and(|waiting| waiting > left);
         let by_name = match (everything, is_too_many(left) || self.others > 0) {

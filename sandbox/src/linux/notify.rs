@@ -23,7 +23,7 @@ const MAX_PATH_BYTES: usize = 4096;
 const MAX_ACCESSES: usize = 20_000;
 /// The most links followed in one path.
 const MAX_LINKS: usize = 40;
-/// Stands for the path of a call that cannot be read: a program can make its memory unreadable,
+/// Represents the path of a call that cannot be read: a program can make its memory unreadable,
 /// even to us.
 const UNREADABLE: &str = "(unreadable)";
 

@@ -89,7 +89,7 @@ fn read_plan(control: &OwnedFd) -> io::Result<Plan> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// What can be determined without trying to confine anything.
+/// The facts that can be determined without trying to confine anything.
 fn offered() -> Support {
     let options =
         seccomp::FilterOptions { browser: false, unix_sockets: true, internet_sockets: true };
