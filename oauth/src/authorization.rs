@@ -41,7 +41,8 @@ pub struct Begun {
     pub pending: Pending,
 }
 
-/// What must be remembered until the browser comes back. It is secret and can be used only once.
+/// The values that must be remembered until the browser returns. They are secret and can be used
+/// only once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pending {
     pub(crate) state: Secret,

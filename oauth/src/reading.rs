@@ -10,7 +10,7 @@ pub(crate) const MAX_SCOPES: usize = 100;
 const MAX_ITEMS: usize = 100;
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// A description of what is wrong with a document.
+/// A description of the fault in a document.
 pub(crate) type Problem = &'static str;
 
 /// One JSON object.
