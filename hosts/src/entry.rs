@@ -247,7 +247,7 @@ fn may_stay(name: &str, shape: &Shape) -> bool {
         || shape.bearer.is_some_and(|(bearer, _)| name == bearer)
         || shape.addresses.iter().any(|address| name == address.member);
     let is_known = [shape.kind, shape.environment].contains(&name) || shape.allowed.contains(&name);
-    // A host that refuses unknown members would not start the server at all.
+    // A host that refuses unknown members would not start the server.
     is_changed || if shape.allowed.is_empty() { !FOREIGN.contains(&name) } else { is_known }
 }
 

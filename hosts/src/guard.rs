@@ -108,7 +108,7 @@ pub(crate) struct Guarded {
     pub(crate) behind: Behind,
 }
 
-/// What is behind the gate.
+/// The launch or address behind the gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// A program, whose name is the argument with this index.

@@ -150,7 +150,7 @@ pub enum WiringState {
     Unguarded(Reason),
 }
 
-/// What was changed in one entry, and its previous spelling.
+/// The changed texts of one entry, and their previous spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wiring {
@@ -395,7 +395,7 @@ impl Cuts {
         Cuts::of(name, &shown, node.map_or("", |node| editor.at(node.span.clone())))
     }
 
-    /// The texts of what is behind a gate.
+    /// The texts of the launch or address behind a gate.
     fn guarded(
         editor: &Editor<'_>,
         entry: &Entry<'_>,
@@ -549,7 +549,7 @@ pub fn unwire(
         return all;
     }
     // An entry that cannot be restored with its original spelling is restored by meaning, and one
-    // that cannot be restored at all must not prevent the others.
+    // that cannot be restored must not prevent the others.
     let mut known = wirings.map(<[Wiring]>::to_vec);
     let mut safe = BTreeSet::new();
     let ids = servers(text, manner)?.into_iter().map(|server| server.id);

@@ -69,7 +69,7 @@ impl Plan {
 pub struct Done {
     pub path: PathBuf,
     pub changed: Vec<Server>,
-    /// Whether the file is byte for byte what it was before it was wired.
+    /// Whether the file is byte for byte as it was before it was wired.
     pub is_original: bool,
 }
 

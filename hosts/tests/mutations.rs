@@ -162,7 +162,7 @@ fn there_and_back(name: &str, text: &str, choice: &Choice) {
     assert_eq!(rewrite::servers(&wired.text, &manner).unwrap().len(), before.len());
 }
 
-/// The number of cases, which is larger if the tests are told to take their time.
+/// The number of cases, which is larger if `HOLDPOINT_LONG` is set.
 fn cases() -> u32 {
     if std::env::var_os("HOLDPOINT_LONG").is_some() { 400_000 } else { 4_000 }
 }

@@ -397,7 +397,7 @@ fn added_place(
     (url == meant.url).then(|| entry.place.clone())
 }
 
-/// Whether two documents have the same meaning, except for what was added along this path.
+/// Whether two documents have the same meaning, except for additions along this path.
 fn same_but_added(before: Option<&Node>, after: Option<&Node>, way: &[Step]) -> bool {
     let Some(after) = after else { return false };
     let is_nothing = |node: &Node| match &node.value {

@@ -8,7 +8,7 @@ use crate::identity::is_given;
 use crate::table::Shape;
 use std::collections::BTreeSet;
 
-/// What is known about the gates in one text.
+/// The facts about the gates in one text.
 pub(super) struct Ownership<'k> {
     /// The wirings stored when the file was wired; `None` if there is no record of it.
     wirings: Option<&'k [Wiring]>,

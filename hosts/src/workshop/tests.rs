@@ -245,7 +245,7 @@ fn a_gate_that_a_person_wrote_stays() {
     bench.write(&bench.text().replace("\"files\"", "\"files\" "));
     assert_eq!(bench.unwire().changed.len(), 1);
     assert_eq!(bench.text(), BY_HAND.replace("\"files\"", "\"files\" "));
-    // And if the journal is gone.
+    // The same without the journal.
     bench.write(BY_HAND);
     bench.wire();
     fs::remove_dir_all(bench.folder.path().join("home")).unwrap();
@@ -780,7 +780,7 @@ fn what_is_not_needed_any_more_is_forgotten() {
     bench.write(TEXT);
     bench.workshop.tidy(&bench.config).unwrap();
     assert_eq!(kept(&bench), 0);
-    // The file is gone.
+    // The file was removed.
     bench.wire();
     fs::remove_file(&bench.config.path).unwrap();
     assert!(bench.journal().is_empty());
