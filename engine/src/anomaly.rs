@@ -1,5 +1,5 @@
-//! Sessions that trip an anomaly rule: what is counted, what happens to them, and that it is
-//! recorded.
+//! Counts events for the anomaly rules, acts on the sessions that trip one, and records the
+//! actions.
 //!
 //! INVARIANT: in this process a quarantine takes effect as soon as its rule was tripped, even if
 //! the store cannot be written. Once in the store, it takes effect everywhere, until a person

@@ -27,7 +27,7 @@ const CLOSE: &[u8] = b"}";
 
 /// What a person may do through the application.
 pub trait Acts: Send {
-    /// Returns the line that answers a request for what is waiting.
+    /// Returns the line that answers a request for the waiting changes.
     fn review(&mut self, request: &ReviewRequest) -> String;
 
     /// Approves a waiting change, if the home allows that without a person at a terminal.

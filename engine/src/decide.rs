@@ -92,8 +92,8 @@ pub struct Denial {
     pub recorded: Option<ReasonCode>,
     /// The policy that denies it.
     pub policy: Option<Arc<str>>,
-    /// Whether the client must not learn that the target exists: it is told neither the server nor
-    /// the reason.
+    /// Whether the client must not learn that the target exists: neither the server nor the reason
+    /// is revealed.
     pub is_hidden: bool,
     /// The place where an argument broke a rule.
     pub violation: Option<Box<ArgumentViolation>>,
@@ -297,7 +297,7 @@ impl Path {
     }
 
     /// Adds the gateway's authorization check before all others: whether this principal may make
-    /// this request at all.
+    /// this request.
     #[must_use]
     pub fn authorized_by(mut self, authorizer: Arc<dyn Authorizer>) -> Path {
         let check = Box::new(AuthorizationCheck { authorizer: authorizer.clone() });

@@ -64,7 +64,7 @@ impl Lease {
         Lease { grace, ..self }
     }
 
-    /// Whether calls may be decided on what is known.
+    /// Whether calls may be decided on the known facts.
     pub fn check(&self) -> Result<(), StoreError> {
         match self.age() < self.patience() {
             true => Ok(()),
@@ -95,7 +95,7 @@ impl Lease {
         (self.change(), at)
     }
 
-    /// The maximum age of what is known when a call is decided.
+    /// The maximum age of the known facts when a call is decided.
     pub fn patience(&self) -> Duration {
         LEASE + self.grace
     }

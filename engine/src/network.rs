@@ -70,7 +70,7 @@ struct SharedState {
     listeners: Listeners,
 }
 
-/// The servers whose judgements depend on what is learned.
+/// The servers whose judgements depend on the network's answers.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners(Mutex<Vec<Weak<Server>>>);
 

@@ -41,7 +41,7 @@ impl Origin {
         })
     }
 
-    /// What is recorded in order to start or reach the server in the same way again.
+    /// The recorded facts needed to start or reach the server in the same way again.
     pub fn launch(&self, header_names: Vec<String>) -> Launch {
         match self {
             Origin::Program(origin) => {

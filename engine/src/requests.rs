@@ -141,8 +141,8 @@ impl Requests {
         self.is_ended
     }
 
-    /// Whether any request still has to be sent to the server or answered here. One that a person
-    /// was asked about may never be.
+    /// Whether any request still must be sent to the server or answered here. One that a person was
+    /// asked about may never be.
     pub fn has_unfinished(&self) -> bool {
         self.counts.unfinished > 0
     }

@@ -105,7 +105,7 @@ impl Sentinel {
         self
     }
 
-    /// What is new since the last [`Self::take_note`], if anything.
+    /// The changes since the last [`Self::take_note`], if any.
     pub fn news(&mut self) -> Result<Option<News>, StoreError> {
         let at = Instant::now();
         let sign = self.look()?;

@@ -212,7 +212,7 @@ impl Situation {
         self.view.stopped().is_some() || self.admission.is_closed()
     }
 
-    /// Whether the posture holds anything at all.
+    /// Whether the posture holds anything.
     pub fn is_holding(&self) -> bool {
         self.settings.posture != Posture::Monitor
     }

@@ -256,7 +256,7 @@ pub(crate) fn approve_in_client(
     record(store, server, surface, approved, &configured, by, compared)
 }
 
-/// What is approved, how, and which holds end with it.
+/// The entries to approve, how they are approved, and the holds that end with the approval.
 struct Approved {
     entries: Vec<Entry>,
     detail: String,

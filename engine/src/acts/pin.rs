@@ -11,7 +11,7 @@ use gate::server::ServerStatus;
 use gate::status::Happening;
 use store::{Act, By, HoldDecision, Launch, NewPin, Observation, Store};
 
-/// What is about to be pinned, to be shown to a person.
+/// The entries about to be pinned, to be shown to a person.
 #[derive(Debug)]
 pub struct PinDraft {
     server: RecordedServer,

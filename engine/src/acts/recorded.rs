@@ -98,7 +98,7 @@ impl RecordedServer {
         book
     }
 
-    /// Whether a person still has to decide whether the server may be used at all.
+    /// Whether a person has yet to decide if the server may be used.
     pub fn awaits_first_approval(&self) -> bool {
         awaits_first_approval(self.status(), self.pins())
     }

@@ -45,7 +45,8 @@ fn unstarted(
 }
 
 impl Startable for CleanProgram {
-    /// Every check is complete: what is started later is what was there at the last check.
+    /// Every check is complete: a program that is started later is the one that was there at the
+    /// last check.
     fn is_started(&self) -> bool {
         false
     }

@@ -55,7 +55,7 @@ pub trait Startable: Send {
     fn stop(&mut self);
 }
 
-/// A program's response in a clean environment, and what it was while it ran.
+/// A program's response in a clean environment, and the program as it ran.
 #[derive(Debug, Clone)]
 pub struct Answered {
     /// Its response to the handshake; `None` if it refused.

@@ -107,7 +107,7 @@ impl Source {
     }
 }
 
-/// Reads up to one byte more than the limit; the parser refuses what is too long.
+/// Reads up to one byte more than the limit; the parser refuses anything that is too long.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Denial> {
     let failed =
         |error: std::io::Error| Denial::fetch_failed(format!("`{}`: {error}", path.display()));

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::mpsc::TryRecvError;
 
-/// What was written, line by line.
+/// The output, line by line.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 

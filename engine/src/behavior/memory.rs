@@ -53,7 +53,7 @@ impl ObservedBehavior {
         known.insert(key, behavior);
     }
 
-    /// Takes a judgement up the ladder. Returns what still has to be tested.
+    /// Takes a judgement up the ladder. Returns the definitions that still must be tested.
     pub fn climb(
         &self,
         corpus: &dyn Corpus,

@@ -74,8 +74,8 @@ impl Snapshot {
         }
     }
 
-    /// What is new, missing or modified in the later snapshot. For folders, only new ones count:
-    /// some are mount points that exist only while the server runs.
+    /// The files that are new, missing or modified in the later snapshot. For folders, only new
+    /// ones count: some are mount points that exist only while the server runs.
     pub(super) fn changed(&self, later: &Snapshot) -> Vec<PathBuf> {
         let is_changed = |name: &Path, before: Option<&FileState>, now: Option<&FileState>| {
             match (before, now) {

@@ -18,7 +18,7 @@ pub(super) enum Plan {
     Package(Box<FetchedPackage>),
 }
 
-/// What a directly started program is told to run.
+/// The code that a directly started program runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ProgramPlan {
     /// The code file that an interpreter runs.

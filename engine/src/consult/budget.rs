@@ -15,7 +15,7 @@ pub const DAILY: u32 = 200;
 pub const DAILY_PER_SERVER: u32 = 50;
 const FILE: &str = "consult-budget.json";
 const DAY_MILLISECONDS: i64 = 86_400_000;
-/// The most servers that are counted separately. Further ones share what is left.
+/// The most servers that are counted separately. Additional ones share the remainder.
 const MAX_SERVERS: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Default for Budget {
     }
 }
 
-/// What was asked on one UTC day.
+/// The questions of one UTC day.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Spent {
     day: i64,

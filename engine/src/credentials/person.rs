@@ -19,7 +19,8 @@ pub struct PersonToken {
 
 /// Stores the tokens that people signed in for at one server.
 pub trait PersonTokens: fmt::Debug + Send + Sync {
-    /// The token of a person. If `refused` is given, the server rejected that token, and a different one is returned.
+    /// The token of a person. If `refused` is given, the server rejected that token, and a
+    /// different one is returned.
     fn token<'a>(
         &'a self,
         principal: &'a Principal,

@@ -91,7 +91,7 @@ pub enum ApprovalUse {
 pub enum ApprovalAnswer {
     /// It was granted, for this call only.
     Granted(ApprovalGrant),
-    /// A person still has to decide.
+    /// A person has yet to decide.
     Waits { id: String },
     /// A person refused it.
     Refused,

@@ -120,7 +120,7 @@ async fn send_on<F: Folder + Clone>(courier: Option<Courier<'_, F>>) {
 
 /// Sleeps. Returns false if the export was stopped in the meantime.
 async fn pause_unless_stopped(stopped: &mut watch::Receiver<bool>, pause: Duration) -> bool {
-    // An error means that the other end is gone.
+    // An error means that the sender was dropped.
     timeout(pause, stopped.wait_for(|stopped| *stopped)).await.is_err()
 }
 

@@ -42,7 +42,7 @@ pub(super) enum Cover {
     All,
 }
 
-/// How to compare launches, if anything can be taken over at all.
+/// How to compare launches, if pins can be taken over.
 pub(super) fn question<'l>(
     launch: Option<&'l Launch>,
     baseline: &Baseline,

@@ -36,7 +36,7 @@ impl Seen {
     }
 }
 
-/// The last judgement of the recorded surface, and what it depends on.
+/// The last judgement of the recorded surface, and the facts it depends on.
 #[derive(Debug)]
 pub(super) struct RecordedJudgement {
     /// The hash of the observation.

@@ -63,14 +63,14 @@ pub(super) struct ViewMemory {
     pub(super) compared: Compared,
     /// Every entry that it showed.
     pub(super) shown: HashSet<EntryId>,
-    /// What was held when it was last judged, to detect new holds.
+    /// The entries held when it was last judged, to detect new holds.
     pub(super) held: HashSet<EntryId>,
     /// Whether the server counts as changed because of this view.
     pub(super) is_changed: bool,
 }
 
 impl ViewMemory {
-    /// Remembers what the view shows, and what it was compared with.
+    /// Remembers the entries that the view shows, and the record it was compared with.
     pub(super) fn show(&mut self, removals: &Removals, book: &PinBook, surface: &Surface) {
         if matches!(removals, Removals::All) {
             self.shown.extend(book.iter().map(|(id, _)| id.clone()));

@@ -38,7 +38,7 @@ impl Header {
     }
 }
 
-/// What was new in a feed.
+/// The number of new items in a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refreshed {
     pub new: usize,
@@ -108,7 +108,7 @@ impl<T: Paged> Kept<T> {
         Kept { header: Header::new(url), entries: Vec::new() }
     }
 
-    /// Reads what is stored for this directory. Anything unreadable counts as missing.
+    /// Reads the stored feed of this directory. Anything unreadable counts as missing.
     fn read(folder: &NetworkFolder, url: &str) -> Kept<T> {
         let bytes = folder.read(T::FILE).unwrap_or_default();
         let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());

@@ -65,7 +65,7 @@ fn pair_of(change: &MetChange) -> Pair {
 }
 
 impl ReportQueue {
-    /// Reads what is stored for this directory. Anything unreadable counts as missing.
+    /// Reads the stored queue of this directory. Anything unreadable counts as missing.
     pub fn read(folder: &NetworkFolder, url: &str) -> ReportQueue {
         let kept = folder.read(FILE).and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let kept = kept.filter(|kept: &ReportQueue| kept.url == url);

@@ -1,5 +1,5 @@
-//! A byte-for-byte record of what was sent, without keys. It is bounded: the oldest requests are
-//! dropped.
+//! A byte-for-byte record of the requests that were sent, without keys. It is bounded: the oldest
+//! requests are dropped.
 
 use super::folder::NetworkFolder;
 use contract::time::Timestamp;

@@ -46,7 +46,7 @@ pub struct CachedAnswer {
 }
 
 impl VerdictCache {
-    /// Reads what is stored for this directory. Anything unreadable counts as missing.
+    /// Reads the stored verdicts of this directory. Anything unreadable counts as missing.
     pub fn read(folder: &NetworkFolder, url: &str) -> VerdictCache {
         let parameters = read_parameters(folder, url);
         let mut cache = VerdictCache { parameters, ..VerdictCache::default() };

@@ -74,7 +74,7 @@ impl Worker {
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         let mut due = Instant::now();
         loop {
-            // A waiting job comes first.
+            // A waiting job takes precedence.
             match jobs.recv_timeout(due.saturating_duration_since(Instant::now())) {
                 Ok(job) => self.contain(|worker, state| worker.do_job(state, job)),
                 Err(RecvTimeoutError::Timeout) => {
@@ -170,8 +170,8 @@ impl Worker {
         self.told.1 <= MAX_TOLD_A_DAY
     }
 
-    /// Does what is due: reads the feeds once an hour, and sends what people decided and what could
-    /// not be reported before.
+    /// Performs the work that is due: reads the feeds once an hour, and sends people's decisions
+    /// and the reports that could not be sent before.
     fn look_around(&mut self, state: &SharedState) {
         self.unless_failing(|worker| {
             worker.refresh(state)?;

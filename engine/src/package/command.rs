@@ -12,7 +12,7 @@ use wire::StdioLaunch;
 pub(super) enum Way {
     /// This file is run.
     File(PathBuf),
-    /// A launcher is told to run a package.
+    /// A launcher whose arguments name a package to run.
     Launched { name: String, version: Option<String> },
 }
 
@@ -89,7 +89,7 @@ pub(super) fn way_of(
     Ok((Way::File(file.to_owned()), surroundings))
 }
 
-/// Refuses a launcher that is told anything besides which package to run.
+/// Refuses a launcher with arguments beyond those that name the package to run.
 fn vet_launcher(program: &str, words: &[String]) -> Result<(), NotObserved> {
     let unknown = || NotObserved::NoPackage { program: program.to_owned() };
     let refused = |option: &str| {

@@ -242,7 +242,7 @@ mod tests {
     fn the_processes_of_a_group_are_counted_and_no_others() {
         use std::os::unix::process::CommandExt;
         use std::process::{Command, Stdio};
-        // Longer than what is read: the file is among the first words.
+        // Longer than the part that is read: the file is among the first words.
         let long = "x".repeat(MAX_COMMAND_LINE_BYTES);
         let mut child = Command::new("sh")
             .arg0("node")

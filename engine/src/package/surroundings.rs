@@ -1,5 +1,5 @@
-//! What besides the command can make an interpreter or a launcher load something else: environment
-//! variables, and settings in a folder.
+//! Finds the environment variables and the settings in a folder that can make an interpreter or a
+//! launcher load code that the command does not name.
 
 use super::NotObserved;
 use super::command::is_harmless;

@@ -1,5 +1,5 @@
-//! The rules of re-listing, admission and asking, as a state machine: it receives events and
-//! returns commands.
+//! The rules of re-listing, of admission and of questions to a person, as a state machine: it
+//! receives events and returns commands.
 //!
 //! It depends only on its arguments: no I/O, no lock, no clock, no randomness. [`super::driver`]
 //! passes it each event with a [`Glance`] at the session and its view, and carries out the
@@ -86,7 +86,7 @@ pub(crate) enum Event {
     Discovered { is_covered: bool },
     /// [`Command::TakeLateGreeting`] was carried out.
     GreetedLate(LateGreeting),
-    /// The session is shown another view, so what was fetched for the previous one does not apply.
+    /// The session is shown another view, so the lists fetched for the previous one do not apply.
     OtherView,
     /// Time passed.
     Tick,
@@ -300,7 +300,7 @@ struct OpenListing {
 pub(crate) struct Keeper {
     settings: KeeperSettings,
     listings: BTreeMap<ListKind, OpenListing>,
-    /// What was fetched with this event.
+    /// The lists fetched with this event.
     outcomes: BTreeMap<ListKind, ListOutcome>,
     /// The server must be judged again, even if no list changed.
     has_news: bool,
@@ -443,7 +443,7 @@ impl Keeper {
         self.admission.is_repeated()
     }
 
-    /// Stops what is being fetched. Lists that requests wait for are fetched again.
+    /// Stops the requests in progress. Lists that requests wait for are fetched again.
     fn forget_listings(&mut self, glance: &Glance, out: &mut Vec<Command>) {
         let listings = std::mem::take(&mut self.listings).into_values().map(|open| open.request);
         out.extend(listings.map(Command::GiveUp));
@@ -501,14 +501,14 @@ impl Keeper {
         }
     }
 
-    /// Starts what is wanted, as far as it can be requested now.
+    /// Requests the wanted lists, as far as that is possible now.
     fn begin_wanted(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         // Request nothing from a server that is not admitted, or whose handshake still must be
         // checked.
         let is_closed = glance.is_closed || glance.lacks_check;
         if !self.finished.is_empty() {
-            // What was fetched is judged with all other lists, even if the session that fetched one
-            // of them has ended.
+            // Judge the fetched lists with all others, even if the session that fetched one of them
+            // has ended.
             let is_missing =
                 |list: &ListKind| !self.is_known(*list, glance) && !self.failed.contains_key(list);
             let missing: Vec<ListKind> = ListKind::ALL.into_iter().filter(is_missing).collect();

@@ -14,7 +14,7 @@ use wire::Observed;
 /// show that change.
 const LOOKED: Instance = Instance(u64::MAX - 1);
 
-/// Why what was seen cannot be used.
+/// Why the observation cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     #[error("what the server says of itself cannot be read in one way")]

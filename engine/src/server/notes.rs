@@ -1,5 +1,5 @@
-//! Notes that a person gets independently of calls: what monitor notes instead of holding, and what
-//! is held on first use because of a marker. Reported once per version of an entry.
+//! Notes for a person, independent of calls: changes that monitor records instead of holding, and
+//! entries held on first use because of a marker. Each is reported once per version of an entry.
 
 use contract::change::ChangeKind;
 use contract::hash::EntryHash;

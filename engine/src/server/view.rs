@@ -1,5 +1,5 @@
-//! What is known about a server in one view: a single value behind an atomic pointer. A call reads
-//! it without a lock, and every change replaces it as a whole.
+//! The facts about a server in one view: a single value behind an atomic pointer. A call reads it
+//! without a lock, and every change replaces it as a whole.
 
 use crate::admission::Checked;
 use crate::judge::{Instance, Judged, Seen, ViewKey};
@@ -40,7 +40,7 @@ impl Freshness {
     }
 }
 
-/// What is known about a server in one view.
+/// The facts about a server in one view.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub situation: Arc<Situation>,
@@ -142,7 +142,7 @@ impl ServerView {
         self.known.load()
     }
 
-    /// Replaces what is known. If `change` panics, the previous value stays.
+    /// Replaces the facts. If `change` panics, the previous value stays.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = Known::clone(&self.known.load());

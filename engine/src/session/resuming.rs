@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use wire::envelope::Id;
 
-/// A request that waited and is to be sent, with what it was decided on.
+/// A request that waited and can now be sent, with the facts it was decided on.
 #[derive(Debug)]
 pub struct DecidedRequest {
     pub(crate) request: Arc<OwnedRequest>,
@@ -126,7 +126,8 @@ impl Session {
         }
     }
 
-    /// Refuses a released request, because what it waited for did not arrive.
+    /// Refuses a released request, because the lists or the check that it waited for did not
+    /// arrive.
     pub(crate) fn refuse_unseen(&self, key: &RequestKey, reason: ReasonCode) {
         self.go_on_with(key, || {
             let Some(kept) = self.state().requests.claim(key.as_ref()) else { return };

@@ -132,7 +132,7 @@ impl SessionState {
         self.is_covered
     }
 
-    /// Whether the server still has to answer a handshake, or its answer is still being read.
+    /// Whether the server has yet to answer a handshake, or its answer is still being read.
     pub(crate) fn is_greeting(&self) -> bool {
         self.requests.has_handshakes() || self.greetings_read > 0
     }

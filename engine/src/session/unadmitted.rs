@@ -308,7 +308,7 @@ impl Session {
     }
 
     /// Ends a request whose list could not be fetched. It is refused for that reason, unless it can
-    /// be decided without any list: if the server may not be used at all the refusal says why, and
+    /// be decided without any list: if the server may not be used, the refusal says why, and
     /// monitor stops no call.
     pub(crate) fn end_unfetched(&self, key: &RequestKey, reason: ReasonCode) {
         let request = self.state().requests.released(key.as_ref()).cloned();

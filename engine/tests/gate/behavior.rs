@@ -123,7 +123,7 @@ fn a_further_change_is_held_until_it_was_looked_at_too() {
     let held = stage.call(2, "add", json!({}));
     assert_eq!(held["error"]["data"]["verdict"], "INCONCLUSIVE", "{held}");
     looking.wait(2);
-    // The cleared definition comes back.
+    // The cleared definition is shown again.
     stage.change(flipped(json!({"destructiveHint": true})));
     assert!(stage.call(3, "add", json!({})).get("result").is_some());
     looking.say(failed());
@@ -159,7 +159,7 @@ fn unavailable_and_a_fault_of_ours_leave_it_held() {
     let held = call_until(&stage, is_told);
     let data = &held["error"]["data"];
     assert_eq!((&data["verdict"], &data["tier_reached"]), (&json!("INCONCLUSIVE"), &json!(0)));
-    // The behavior test panics, because the answer never comes.
+    // The behavior test panics, because it never gets an answer.
     let (looking, probe) = Looking::new();
     let stage = changed(consented(probe));
     looking.wait(1);

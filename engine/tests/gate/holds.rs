@@ -1,4 +1,4 @@
-//! What is held, and how much of it is visible to whom.
+//! Which entries are held, and how much of them is visible to whom.
 
 use crate::stage::{Script, Setting, Stage, tool, tools};
 use engine::judge::FirstUsePolicy;

@@ -1,4 +1,4 @@
-//! What is forwarded and what is not: bytes, ids, frames, batches, limits, receipts.
+//! Which messages are forwarded and which are not: bytes, ids, frames, batches, limits, receipts.
 
 use crate::stage::{Script, Setting, Stage, tool, tools};
 use engine::decide::PreflightLimits;

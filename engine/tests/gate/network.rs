@@ -605,7 +605,7 @@ fn a_report_waits_for_a_directory_that_is_away_and_is_not_repeated_by_the_next_p
     });
 }
 
-/// The record of what was sent matches byte for byte what the service received, except for the key.
+/// The record of sent requests matches byte for byte what the service received, except for the key.
 #[test]
 fn what_was_sent_is_recorded_byte_for_byte() {
     let known = Known::verdict(CorpusVerdict::Dangerous);

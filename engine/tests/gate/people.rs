@@ -18,7 +18,7 @@ fn act(stage: &Stage, name: &'static str, status: ServerStatus) {
     stage.store().record(act).expect("an act");
 }
 
-/// Approves what was last observed, like `holdpoint approve`.
+/// Approves the last observed entries, like `holdpoint approve`.
 fn approve_all(stage: &Stage) {
     approve_only(stage, |_| true);
 }
@@ -200,7 +200,7 @@ fn exactly_twenty_changes_a_day_are_accepted_without_asking_and_each_has_a_pin()
     let answers =
         (0..45).map(|index| stage.call(100 + index, &format!("add{index:02}"), json!({})));
     assert_eq!(answers.filter(|answer| answer.get("result").is_some()).count(), 20);
-    // No further ones are accepted when they are judged again, or change once more.
+    // No further changes are accepted when the entries are judged again or change again.
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
     assert_eq!(stage.refused_list(3)["data"]["reason"], "server_quarantined");
     act(&stage, "server.release", ServerStatus::Changed);
@@ -244,7 +244,7 @@ fn a_call_after_a_quarantine_waits_for_no_comparison() {
     assert_eq!(stage.list(1).len(), 12);
     stage.change(slow_list("b"));
     act(&stage, "server.quarantine", ServerStatus::Quarantined);
-    // A call of the list waits for the comparison. Nothing else waits for it meanwhile.
+    // Only a call of a listed tool waits for the comparison.
     let begun = Instant::now();
     stage.say(
         &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow1"}}),

@@ -141,7 +141,7 @@ pub(crate) struct Script {
     pub(crate) protocol_version: String,
     /// Calls are answered immediately.
     pub(crate) answers_calls: bool,
-    /// Lists are answered at all.
+    /// Whether the server answers list requests.
     pub(crate) answers_lists: bool,
     /// It declares prompts, and never answers requests for their list.
     pub(crate) hides_prompts: bool,
@@ -242,7 +242,7 @@ pub(crate) struct Stage {
     pub(crate) session: Arc<Session>,
     pub(crate) client: Arrived,
     pub(crate) server: Arrived,
-    /// What was sent to the server after its input was closed.
+    /// The bytes sent to the server after its input was closed.
     pub(crate) cut_off: Arrived,
     pub(crate) script: Arc<Mutex<Script>>,
     pub(crate) remarks: Arrived,

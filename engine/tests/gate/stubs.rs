@@ -1,5 +1,5 @@
-//! A tool that is held when it is first seen: what the client sees in its place, and what the
-//! person is told.
+//! A tool that is held when it is first seen: the stub that the client sees, and the message to the
+//! person.
 
 use crate::stage::{Script, Setting, Stage, tool, tools};
 use gate::posture::Posture;

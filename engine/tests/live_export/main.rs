@@ -142,7 +142,7 @@ fn a_collector_that_is_down_loses_nothing() {
     let collector = Collector::start(port);
     wait_for(|| ids(&collector.records()).len() == 2);
     assert!(reports.has(|report| matches!(report, Report::Recovered { .. })));
-    // The collector goes down in the middle, and comes back.
+    // The collector goes down in the middle, and is started again.
     drop(collector);
     scribe.decision(0x13, 3, RulingResult::Deny);
     wait_for(|| {

@@ -120,7 +120,7 @@ impl Client {
 #[derive(Debug, Default)]
 struct Script {
     description: String,
-    /// What it shows to one session only.
+    /// The descriptions that are shown to one session only, by session.
     apart: HashMap<usize, String>,
     /// Delays the answers to list requests, but not for these sessions.
     holds_lists: bool,

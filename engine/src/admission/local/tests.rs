@@ -32,7 +32,7 @@ fn program(bytes: &[u8]) -> Program {
     Program { file: vec![Digest::sha256(bytes)], ..Program::default() }
 }
 
-/// A program that behaves as configured, and records what was done with it.
+/// A program that behaves as configured, and records how it was used.
 #[derive(Default)]
 struct Fake {
     done: Arc<Mutex<Vec<&'static str>>>,
@@ -82,7 +82,7 @@ impl Startable for Fake {
     }
 }
 
-/// The reason of a denial, and what was done.
+/// The reason of a denial, and the recorded actions.
 fn admitted(mut fake: Fake, source: &Source) -> (Option<Reason>, Vec<&'static str>) {
     let bindings = [Binding::File(Digest::sha256(FILE))];
     let (outcome, _) = admit(&mut fake, &bindings, source, &terms(), Greeting::Initialize);

@@ -1,4 +1,4 @@
-//! One fetch at a time, renewal before expiry, and what is used while nothing can be fetched.
+//! One fetch at a time, renewal before expiry, and the credential in use while none can be fetched.
 
 use super::*;
 use http::HeaderValue;

@@ -4,7 +4,7 @@ use super::*;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.uJ8k3vRr7cQz_1Tn-5YpXw0aBfGhIjKlMnOpQrStUvWxYz0123456789abcdefghijklmnopqrstuv_-7w";
-/// The same except for its signature: another token of the same issuer.
+/// Another token of the same issuer: only the signature differs.
 const OTHER: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.Zr8k3vRr7cQz_1Tn-5YpXw0aBfGhIjKlMnOpQrStUvWxYz9123456789abcdefghijklmnopqrstuv_-7w";
 
 fn percent(text: &str, upper: bool) -> String {

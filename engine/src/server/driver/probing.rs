@@ -93,7 +93,7 @@ fn start(prober: Box<dyn Probe>, server: &Arc<Server>) -> Option<Sender<Unobserv
     started.is_ok().then_some(give)
 }
 
-/// What still has to be tested, and what has to be reported.
+/// The definitions that still must be tested, and the results to report.
 type Reconsidered = (Vec<Unobserved>, Vec<Climbing>);
 
 impl Driver {
@@ -177,8 +177,8 @@ impl Driver {
 }
 
 impl Server {
-    /// Applies the result of a tool's test to every call that is decided from now on. Returns what
-    /// still has to be tested.
+    /// Applies the result of a tool's test to every call that is decided from now on. Returns the
+    /// definitions that still must be tested.
     fn observed(
         &self,
         key: &Observable,

@@ -40,7 +40,7 @@ impl Admissions {
         self.recheck.is_some()
     }
 
-    /// Cancels what was wanted before a fault.
+    /// Cancels the requests made before a fault.
     pub(super) fn forget(&mut self) {
         self.is_wanted = false;
         self.is_checking = false;

@@ -50,8 +50,9 @@ impl Keeper {
         ListKind::ALL.iter().all(|list| self.is_known(*list, glance))
     }
 
-    /// Judges what is new, and resumes what waited. The first time no list may be missing, since a
-    /// server is judged as a whole; later, a missing list does not delay the others.
+    /// Judges new lists, and resumes the requests that waited. The first time no list may be
+    /// missing, since a server is judged as a whole; later, a missing list does not delay the
+    /// others.
     pub(super) fn finish_all(&mut self, glance: &Glance, now: Instant, out: &mut Vec<Command>) {
         let is_out = |list: &ListKind| {
             let is_asked = self.listings.contains_key(list);
