@@ -5,6 +5,8 @@
 //! schema accepts.
 
 mod additions;
+mod annotations;
+mod applicable;
 mod arrays;
 mod combinators;
 mod compare;
@@ -13,9 +15,7 @@ mod facts;
 mod objects;
 mod path;
 mod results;
-mod said;
 mod scalars;
-mod speakers;
 mod type_set;
 mod view;
 
@@ -97,8 +97,8 @@ fn compare_as(
         let kind = ChangeKind::MetadataChanged;
         findings.push(Finding::new(kind, path, before.as_deref(), after.as_deref()));
     }
-    let said = said::compare(old, new, pointer, &findings);
-    findings.extend(said);
+    let annotated = annotations::compare(old, new, pointer, &findings);
+    findings.extend(annotated);
     if findings.is_empty() {
         return undiffable("the schemas differ in a way that no rule explains");
     }

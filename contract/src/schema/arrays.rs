@@ -1,9 +1,9 @@
 //! Arrays: the schemas of their elements, by position and for the rest.
 
 use super::MAX_LEVELS;
+use super::applicable::Part;
 use super::compare::{Comparison, Location, Side};
 use super::document::{Dialect, Place};
-use super::speakers::Part;
 use super::view::View;
 use crate::canonical::Position;
 use crate::change::{ChangeClass, ChangeKind};
@@ -76,11 +76,11 @@ impl<'a> Comparison<'a> {
         match (before, after) {
             (None, None) => {}
             (Some(before), Some(after)) => {
-                let part = Part::Element(&location.old_speakers);
+                let part = Part::Element(&location.old_applicable);
                 self.schemas(before, after, None, level, part);
             }
             (None, Some(after)) => {
-                let part = Part::Element(&location.old_speakers);
+                let part = Part::Element(&location.old_applicable);
                 self.against_anything(&old.place, after, level, part);
             }
             (Some(before), None) => {
@@ -103,7 +103,7 @@ impl<'a> Comparison<'a> {
         self.must_accept(anything, after, level, part);
     }
 
-    /// Reports once if a schema that appeared in a place refuses what was accepted there.
+    /// Reports once if a schema that appeared in a place refuses values that were accepted there.
     ///
     /// The report is a single finding because the whole schema appeared, and its texts appeared
     /// with it.
@@ -121,9 +121,9 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        let old = old.speaking_like(&new);
+        let old = old.with_texts_of(&new);
         let kept = self.findings.len();
-        let elsewhere = self.speaking_of(part);
+        let elsewhere = self.applicable_to(part);
         let location = self.location(&old, &new, None, level, &elsewhere);
         // The findings of this attempt are discarded, so the pairs it visited must not count as
         // compared.

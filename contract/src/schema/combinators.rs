@@ -45,7 +45,7 @@ impl<'a> Comparison<'a> {
             return true;
         }
         // The keywords around the branches have already been compared.
-        let rest = rest.speaking_like(new);
+        let rest = rest.with_texts_of(new);
         let silent = View::anything(old.place.clone());
         let mut merged = Vec::new();
         for branch in branches {
@@ -53,7 +53,7 @@ impl<'a> Comparison<'a> {
             if self.work == 0 {
                 return true;
             }
-            let branch = self.view(Side::Old, branch).speaking_like(&silent);
+            let branch = self.view(Side::Old, branch).with_texts_of(&silent);
             match rest.with_branch(branch) {
                 Some(view) => merged.push(view),
                 None => return false,
@@ -159,9 +159,9 @@ impl<'a> Comparison<'a> {
             if self.work == 0 {
                 return;
             }
-            // Its texts are new together with it, so only what it refuses matters.
+            // Its texts are new together with it, so only the values that it refuses matter.
             let after = self.view(Side::New, after);
-            let before = before.clone().speaking_like(&after);
+            let before = before.clone().with_texts_of(&after);
             self.inside_branch(|comparison| comparison.views(&before, &after, &inner));
         }
         for before in &matched.lost {
@@ -169,7 +169,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares two branches, given what is known of the location they apply to.
+    /// Compares two branches, given the facts about the location they apply to.
     fn branch(&mut self, before: &Place<'a>, after: &Place<'a>, location: &Location<'a>) {
         let has_reference = self.document(Side::Old).features.has_reference_within(before.node)
             || self.document(Side::New).features.has_reference_within(after.node);
@@ -305,7 +305,7 @@ impl<'a> Comparison<'a> {
                     return false;
                 }
                 let narrowed = View { types: old.types.intersection(one), ..old.clone() };
-                let narrowed = narrowed.speaking_like(branch);
+                let narrowed = narrowed.with_texts_of(branch);
                 types.overlaps(one)
                     && self.holds(|comparison| comparison.views(&narrowed, branch, &inner))
             })
@@ -329,7 +329,7 @@ impl<'a> Comparison<'a> {
                 let property = new.properties.get(name).or(branch.properties.get(name));
                 let path =
                     property.map_or(branch.place.path.step("required"), |place| place.path.clone());
-                let is_old = location.old_speakers.names.contains(name);
+                let is_old = location.old_applicable.names.contains(name);
                 let kind = if is_old {
                     ChangeKind::RequiredSetExpanded
                 } else {

@@ -1,8 +1,8 @@
 //! Walks two schemas side by side.
 
+use super::applicable::{Applicable, Part};
 use super::document::{Dialect, Features, Place, SchemaDocument};
 use super::path::Path;
-use super::speakers::{Part, Speakers};
 use super::type_set::TypeSet;
 use super::view::{View, Viewer};
 use super::{MAX_FINDINGS, MAX_LEVELS, WORK_BASE, WORK_PER_WEIGHT};
@@ -37,7 +37,7 @@ pub(super) enum Side {
     New,
 }
 
-/// What is known of an instance location besides the two schemas being compared there. Branches of
+/// The facts about an instance location besides the two schemas being compared there. Branches of
 /// combinators are compared one by one, but the branches next to them matter too.
 #[derive(Debug, Clone)]
 pub(super) struct Location<'a> {
@@ -46,7 +46,7 @@ pub(super) struct Location<'a> {
     /// The name of the property at this location, if it is a property.
     pub(super) name: Option<Cow<'a, str>>,
     pub(super) level: usize,
-    pub(super) old_speakers: Rc<Speakers<'a>>,
+    pub(super) old_applicable: Rc<Applicable<'a>>,
     pub(super) new_declared: Rc<Names<'a>>,
     /// The members that every instance of the old schema has.
     pub(super) old_required: Rc<Names<'a>>,
@@ -210,7 +210,7 @@ impl<'a> Comparison<'a> {
         if is_byte_equal && !has_reference || self.work == 0 {
             return;
         }
-        let elsewhere = self.speaking_of(part);
+        let elsewhere = self.applicable_to(part);
         if !self.enter_location(old, new, &elsewhere) {
             return;
         }
@@ -292,8 +292,8 @@ impl<'a> Comparison<'a> {
             at: (old.place.node.index(), new.place.node.index()),
             name: name.cloned(),
             level,
-            old_speakers: Rc::new(self.speakers(Side::Old, old, elsewhere)),
-            new_declared: Rc::new(self.speakers(Side::New, new, &[]).properties),
+            old_applicable: Rc::new(self.applicable(Side::Old, old, elsewhere)),
+            new_declared: Rc::new(self.applicable(Side::New, new, &[]).properties),
             old_required: Rc::new(self.certainly_required(Side::Old, old)),
         }
     }
@@ -346,7 +346,7 @@ impl<'a> Comparison<'a> {
             true => self.inside_branch(|inside| inside.keywords(old, new, location)),
             false => self.keywords(old, new, location),
         }
-        match old.says_only_branches() && new.says_only_branches() {
+        match old.adds_nothing_to_branches() && new.adds_nothing_to_branches() {
             true => self.combinators(old, new, location),
             false => self.inside_branch(|inside| inside.combinators(old, new, location)),
         }
@@ -371,7 +371,7 @@ impl<'a> Comparison<'a> {
     /// No schema declares the parts of objects and arrays listed in `enum`, so the schemas must be
     /// equal there.
     fn listed_values(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
-        if !location.old_speakers.lists_parts {
+        if !location.old_applicable.lists_parts {
             return;
         }
         let is_same = if old.has_combinator() || new.has_combinator() {

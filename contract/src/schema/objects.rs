@@ -1,8 +1,8 @@
 //! Objects: their properties, which of them are required, and which other members are allowed.
 
+use super::applicable::Part;
 use super::compare::{Comparison, Location, Reading, Side};
 use super::document::Place;
-use super::speakers::Part;
 use super::view::View;
 use crate::change::ChangeKind;
 use crate::detail::Detail;
@@ -26,7 +26,7 @@ impl<'a> Comparison<'a> {
             }
             match (old.properties.get(name), new.properties.get(name)) {
                 (Some(before), Some(after)) => {
-                    let part = Part::Member(&location.old_speakers, name);
+                    let part = Part::Member(&location.old_applicable, name);
                     self.schemas(before, after, Some(name), location.level + 1, part);
                 }
                 (Some(before), None) => self.lost_property(name, before, new, location),
@@ -62,7 +62,7 @@ impl<'a> Comparison<'a> {
         // additional member.
         if let Some(further) = new.keywords.get("additionalProperties") {
             let further = further.clone();
-            let part = Part::Member(&location.old_speakers, name);
+            let part = Part::Member(&location.old_applicable, name);
             self.schemas(before, &further, Some(name), location.level + 1, part);
         }
         if new.opaque.contains_key("patternProperties") {
@@ -79,7 +79,7 @@ impl<'a> Comparison<'a> {
         is_required: bool,
         location: &Location<'a>,
     ) {
-        let was_declared = location.old_speakers.names.contains(name);
+        let was_declared = location.old_applicable.names.contains(name);
         if !was_declared {
             let kind = if is_required {
                 ChangeKind::AddedRequiredParam
@@ -96,7 +96,7 @@ impl<'a> Comparison<'a> {
             return self.report_change(ChangeKind::DeepSchemaUndiffable, None, Some(after));
         }
         let level = location.level + 1;
-        let part = Part::Member(&location.old_speakers, name);
+        let part = Part::Member(&location.old_applicable, name);
         match old.keywords.get("additionalProperties") {
             // The member could not be given before, so no valid instance has it.
             Some(further) if further.node.kind() == Kind::False => {}
@@ -106,7 +106,7 @@ impl<'a> Comparison<'a> {
                 let further = self.view(Side::Old, &further.clone());
                 self.must_accept(further, after, level, part);
             }
-            None if was_declared || location.old_speakers.is_open => {
+            None if was_declared || location.old_applicable.is_open => {
                 self.against_anything(&old.place, after, level, part);
             }
             None => {}
@@ -116,7 +116,7 @@ impl<'a> Comparison<'a> {
     fn required(&mut self, old: &View<'a>, new: &View<'a>, location: &Location<'a>) {
         for name in &new.required {
             let is_new_property =
-                !location.old_speakers.names.contains(name) && new.properties.contains_key(name);
+                !location.old_applicable.names.contains(name) && new.properties.contains_key(name);
             if location.old_required.contains(name)
                 || old.required.contains(name)
                 || is_new_property
@@ -126,7 +126,7 @@ impl<'a> Comparison<'a> {
             let property = new.properties.get(name);
             let keyword = new.place.path.step("required");
             let path = property.map_or(keyword, |property| property.path.clone());
-            let kind = if location.old_speakers.names.contains(name) {
+            let kind = if location.old_applicable.names.contains(name) {
                 ChangeKind::RequiredSetExpanded
             } else {
                 ChangeKind::AddedRequiredParam
@@ -168,7 +168,7 @@ impl<'a> Comparison<'a> {
                 self.report_detail(kind, before, after, Detail::Keyword);
             }
             (Some(before), Some(after)) => {
-                let part = Part::AnyMember(&location.old_speakers);
+                let part = Part::AnyMember(&location.old_applicable);
                 self.schemas(before, after, None, location.level + 1, part);
             }
             (None, _) | (_, None) => {}

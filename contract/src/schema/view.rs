@@ -67,11 +67,11 @@ impl<'a> View<'a> {
 
     /// Whether it accepts every value.
     pub(super) fn is_anything(&self) -> bool {
-        self.says_only_branches() && !self.has_combinator()
+        self.adds_nothing_to_branches() && !self.has_combinator()
     }
 
     /// Whether it accepts every value that its branches accept.
-    pub(super) fn says_only_branches(&self) -> bool {
+    pub(super) fn adds_nothing_to_branches(&self) -> bool {
         !self.is_never
             && self.types == TypeSet::ALL
             && self.values.is_empty()
@@ -145,7 +145,7 @@ impl<'a> View<'a> {
 
     /// This view with the other view's texts, default and header, so that only what the two accept
     /// is compared.
-    pub(super) fn speaking_like(mut self, other: &View<'a>) -> View<'a> {
+    pub(super) fn with_texts_of(mut self, other: &View<'a>) -> View<'a> {
         self.texts = other.texts.clone();
         self.default = other.default.clone();
         self.header = other.header.clone();

@@ -11,7 +11,7 @@ use crate::sorted::SortedSet;
 
 /// The schemas that apply to one value.
 #[derive(Debug, Default)]
-pub(super) struct Speakers<'a> {
+pub(super) struct Applicable<'a> {
     /// The member names that they mention.
     pub(super) names: Names<'a>,
     /// Those names that are declared as properties; a name that is only required is not one of
@@ -33,9 +33,9 @@ pub(super) struct Speakers<'a> {
 pub(super) enum Part<'s, 'a> {
     /// The value that the whole document describes, or one that only one schema applies to.
     Alone,
-    Member(&'s Speakers<'a>, &'s str),
-    AnyMember(&'s Speakers<'a>),
-    Element(&'s Speakers<'a>),
+    Member(&'s Applicable<'a>, &'s str),
+    AnyMember(&'s Applicable<'a>),
+    Element(&'s Applicable<'a>),
 }
 
 impl<'a> Part<'_, 'a> {
@@ -43,9 +43,9 @@ impl<'a> Part<'_, 'a> {
     fn places(self) -> Vec<Place<'a>> {
         match self {
             Part::Alone => Vec::new(),
-            Part::Member(speakers, name) => speakers.of_member(name),
-            Part::AnyMember(speakers) => speakers.of_members(),
-            Part::Element(speakers) => speakers.of_elements(),
+            Part::Member(applicable, name) => applicable.of_member(name),
+            Part::AnyMember(applicable) => applicable.of_members(),
+            Part::Element(applicable) => applicable.of_elements(),
         }
     }
 
@@ -53,9 +53,9 @@ impl<'a> Part<'_, 'a> {
     fn weight(self) -> u64 {
         let views = match self {
             Part::Alone => &[],
-            Part::Member(speakers, _) | Part::AnyMember(speakers) | Part::Element(speakers) => {
-                speakers.views.as_slice()
-            }
+            Part::Member(applicable, _)
+            | Part::AnyMember(applicable)
+            | Part::Element(applicable) => applicable.views.as_slice(),
         };
         let members = match self {
             Part::AnyMember(_) => views.iter().map(|view| view.properties.len()).sum(),
@@ -65,7 +65,7 @@ impl<'a> Part<'_, 'a> {
     }
 }
 
-impl<'a> Speakers<'a> {
+impl<'a> Applicable<'a> {
     /// The schemas of a member, by its name or otherwise.
     fn of_member(&self, name: &str) -> Vec<Place<'a>> {
         let mut places = Vec::new();
@@ -141,19 +141,19 @@ fn of_unnamed_members<'a>(view: &View<'a>) -> Vec<Place<'a>> {
 
 impl<'a> Comparison<'a> {
     /// The old schemas that apply to a part of a value.
-    pub(super) fn speaking_of(&mut self, part: Part<'_, 'a>) -> Vec<Place<'a>> {
+    pub(super) fn applicable_to(&mut self, part: Part<'_, 'a>) -> Vec<Place<'a>> {
         self.charge(part.weight());
         part.places()
     }
 
     /// All schemas that apply to the same value as `view`. `elsewhere` are those in other branches.
-    pub(super) fn speakers(
+    pub(super) fn applicable(
         &mut self,
         side: Side,
         view: &View<'a>,
         elsewhere: &[Place<'a>],
-    ) -> Speakers<'a> {
-        let mut found = Speakers::default();
+    ) -> Applicable<'a> {
+        let mut found = Applicable::default();
         let mut seen = SortedSet::from([view.place.node.index()]);
         let mut waiting = vec![view.clone()];
         let mut places = elsewhere.to_vec();

@@ -1,5 +1,5 @@
-//! Compares what schemas say besides which instances they accept: texts, defaults and header
-//! bindings, anywhere in them.
+//! Compares the annotations of schemas: texts, defaults and header bindings, which do not affect
+//! which instances a schema accepts.
 //!
 //! The comparison of views only covers keywords that apply to an instance. This module reads both
 //! schemas as written, so that nothing a model or a client reads can hide where no instance leads:
@@ -18,27 +18,27 @@ use crate::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
 
 /// One text, default or binding: its keyword, its place, and the property it belongs to.
-struct Said<'a> {
+struct Annotation<'a> {
     keyword: &'static str,
     place: Place<'a>,
     property: Option<Cow<'a, str>>,
 }
 
-/// Everything a schema says in this sense, and all of its references with their places.
+/// All annotations of a schema, and all of its references with their places.
 #[derive(Default)]
-struct Sayings<'a> {
-    said: Vec<Said<'a>>,
+struct Annotations<'a> {
+    annotations: Vec<Annotation<'a>>,
     references: Vec<Place<'a>>,
 }
 
 type Key<'a> = (&'static str, Cow<'a, [u8]>);
 
-impl<'a> Sayings<'a> {
-    fn of(root: Node<'a>, pointer: &'a str) -> Sayings<'a> {
-        let mut sayings = Sayings::default();
+impl<'a> Annotations<'a> {
+    fn of(root: Node<'a>, pointer: &'a str) -> Annotations<'a> {
+        let mut annotations = Annotations::default();
         let place = Place { node: root, path: Path::root(pointer) };
-        sayings.walk(&place, Position::Schema, None);
-        sayings
+        annotations.walk(&place, Position::Schema, None);
+        annotations
     }
 
     fn walk(&mut self, place: &Place<'a>, position: Position, property: Option<&Cow<'a, str>>) {
@@ -77,20 +77,24 @@ impl<'a> Sayings<'a> {
                     continue;
                 }
             };
-            self.said.push(Said { keyword, place: member, property: property.cloned() });
+            self.annotations.push(Annotation {
+                keyword,
+                place: member,
+                property: property.cloned(),
+            });
         }
     }
 
     fn counts(&self) -> SortedMap<Key<'a>, usize> {
         let mut counts = SortedMap::new();
-        for said in &self.said {
-            *counts.get_or_default(said.key()) += 1;
+        for annotation in &self.annotations {
+            *counts.get_or_default(annotation.key()) += 1;
         }
         counts
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> Annotation<'a> {
     fn key(&self) -> Key<'a> {
         let node = self.place.node;
         let is_plain = node.kind() == Kind::String && !node.has_escapes();
@@ -126,7 +130,7 @@ impl<'a> Said<'a> {
 
     /// Whether this adds nothing anywhere: a title that spells the property's name, a default of
     /// null, `deprecated` that is not true.
-    fn says_nothing(&self) -> bool {
+    fn adds_nothing(&self) -> bool {
         match self.keyword {
             "title" => is_spelling_of(self.place.node, self.property.as_deref()),
             "default" => self.place.node.is_null(),
@@ -144,7 +148,8 @@ pub(super) fn compare<'a>(
     pointer: &'a str,
     known: &[Finding],
 ) -> Vec<Finding> {
-    let (old_said, new_said) = (Sayings::of(old, pointer), Sayings::of(new, pointer));
+    let (old_annotations, new_annotations) =
+        (Annotations::of(old, pointer), Annotations::of(new, pointer));
     let paths = |kinds: &[ChangeKind]| -> SortedSet<String> {
         let found = known.iter().filter(|finding| kinds.contains(&finding.kind));
         found.map(|finding| finding.path.clone()).collect()
@@ -157,47 +162,48 @@ pub(super) fn compare<'a>(
         ChangeKind::DeepSchemaUndiffable,
     ]);
     let removed = paths(&[ChangeKind::RemovedParam, ChangeKind::DeepSchemaUndiffable]);
-    add_definitions(&mut added, old, &new_said, pointer);
+    add_definitions(&mut added, old, &new_annotations, pointer);
     let mut seen = Seen::default();
     known.iter().for_each(|finding| seen.add(finding.kind, &finding.path));
-    let (old_counts, new_counts) = (old_said.counts(), new_said.counts());
+    let (old_counts, new_counts) = (old_annotations.counts(), new_annotations.counts());
     // A generated title that is another identifier is already reported as metadata.
     let is_generated = |root: Node<'_>| root.get("title").is_some_and(is_identifier);
     let generated = (is_generated(old) && is_generated(new)).then(|| format!("{pointer}/title"));
     let mut findings = Vec::new();
     let mut is_more = false;
     let sides = [
-        (&new_said, &old_counts, &new_counts, &added, true),
-        (&old_said, &new_counts, &old_counts, &removed, false),
+        (&new_annotations, &old_counts, &new_counts, &added, true),
+        (&old_annotations, &new_counts, &old_counts, &removed, false),
     ];
-    for (sayings, others, own, apart, is_new) in sides {
+    for (annotations, others, own, apart, is_new) in sides {
         // In order of pointer, whatever the order in the documents.
-        let mut changed: Vec<(String, &Said<'_>)> = sayings
-            .said
+        let mut changed: Vec<(String, &Annotation<'_>)> = annotations
+            .annotations
             .iter()
-            .filter(|said| !said.is_matched(others, own) && !said.says_nothing())
+            .filter(|annotation| !annotation.is_matched(others, own) && !annotation.adds_nothing())
             .take(MAX_FINDINGS + 1)
-            .map(|said| (said.place.path.pointer(), said))
+            .map(|annotation| (annotation.place.path.pointer(), annotation))
             .collect();
         is_more |= changed.len() > MAX_FINDINGS;
         changed.sort_by(|left, right| left.0.cmp(&right.0));
-        for (path, said) in changed {
-            let is_told = seen.is_known(said.kind(), &path) || generated.as_ref() == Some(&path);
+        for (path, annotation) in changed {
+            let is_told =
+                seen.is_known(annotation.kind(), &path) || generated.as_ref() == Some(&path);
             if is_told || is_beneath(&path, apart) {
                 continue;
             }
             // If the text of a parameter is already reported as changed, its old text is not
             // another change.
-            if !is_new && seen.is_any_within(said.kind(), parameter_of(&path)) {
+            if !is_new && seen.is_any_within(annotation.kind(), parameter_of(&path)) {
                 continue;
             }
-            seen.add(said.kind(), &path);
-            let text = bounded_text(said.place.node, Position::Plain);
+            seen.add(annotation.kind(), &path);
+            let text = bounded_text(annotation.place.node, Position::Plain);
             let (before, after) = match is_new {
                 true => (None, Some(text.as_str())),
                 false => (Some(text.as_str()), None),
             };
-            findings.push(Finding::new(said.kind(), path, before, after));
+            findings.push(Finding::new(annotation.kind(), path, before, after));
         }
     }
     if is_more {
@@ -234,7 +240,12 @@ impl Seen {
 }
 
 /// A new parameter may bring its own definitions, and everything they say is new with it.
-fn add_definitions(added: &mut SortedSet<String>, old: Node<'_>, new: &Sayings<'_>, pointer: &str) {
+fn add_definitions(
+    added: &mut SortedSet<String>,
+    old: Node<'_>,
+    new: &Annotations<'_>,
+    pointer: &str,
+) {
     if added.is_empty() {
         return;
     }
