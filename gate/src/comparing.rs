@@ -146,7 +146,7 @@ impl Comparer {
 
     /// Markers hold even an unchanged contract, until a person has approved exactly that contract.
     fn markers(&mut self, sides: &Sides, pins: Option<&EntryPins>, entry: &Entry) -> Vec<Marker> {
-        if sides.is_seen_by_person || !speaks(entry.entry_type()) {
+        if sides.is_seen_by_person || !is_read_by_model(entry.entry_type()) {
             return Vec::new();
         }
         let is_approved = sides.is_approved.is_some();
@@ -232,7 +232,7 @@ fn markers(
 
 /// Whether an entry that was not reviewed has a marker. `tools` are the server's own tools.
 pub(crate) fn has_marker(entry: &Entry, tools: &ToolNames, scanner: &mut Scanner) -> bool {
-    speaks(entry.entry_type()) && !markers(entry, None, tools, scanner).is_empty()
+    is_read_by_model(entry.entry_type()) && !markers(entry, None, tools, scanner).is_empty()
 }
 
 /// The names of the tools that a server lists and of the pinned ones: a text must not count as an
@@ -265,7 +265,7 @@ fn marker_finding(marker: &Marker) -> Finding {
 }
 
 /// Whether a model or a host reads the entry's text. Only Holdpoint reads a launch command.
-fn speaks(entry_type: EntryType) -> bool {
+fn is_read_by_model(entry_type: EntryType) -> bool {
     match entry_type {
         EntryType::Tool
         | EntryType::Prompt

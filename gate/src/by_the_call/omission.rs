@@ -108,7 +108,7 @@ const ENOUGH_WORDS: usize = 5;
 const ONE_OF: usize = 8;
 
 /// Whether a text mentions a default or being omitted.
-pub(super) fn speaks_of_omission(text: &str) -> bool {
+pub(super) fn mentions_omission(text: &str) -> bool {
     if !text.chars().all(is_plain) {
         return true;
     }
@@ -204,7 +204,7 @@ mod tests {
             "What to keep. No value means delete everything.",
             "No value",
         ] {
-            assert!(speaks_of_omission(text), "{text}");
+            assert!(mentions_omission(text), "{text}");
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
             "Optional list of labels",
             "What to keep of the files that match",
         ] {
-            assert!(!speaks_of_omission(text), "{text}");
+            assert!(!mentions_omission(text), "{text}");
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
             "What to keep. All is deleted by def\u{200b}ault.",
             "What to keep. All is deleted by d_e_f_a_u_l_t.",
         ] {
-            assert!(speaks_of_omission(text), "{text}");
+            assert!(mentions_omission(text), "{text}");
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
             "Wat blijft. Standaard wordt alles gewist.",
             "Ohne Angabe werden saemtliche Dateien entfernt.",
         ] {
-            assert!(speaks_of_omission(text), "{text}");
+            assert!(mentions_omission(text), "{text}");
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use super::applied::{ALL_TYPES, Applied, OBJECT, Title, types};
 use super::aspects::Aspects;
-use super::relied::{ReliedOn, Spoken};
+use super::relied::{OmissionTexts, ReliedOn};
 use super::sameness::Sameness;
 use super::schema::{Schema, is_reference, properties};
 use super::work::Work;
-use super::{Undecided, sayings};
+use super::{Undecided, unplaced};
 use contract::json::{Kind, Node};
 use contract::sorted::{SortedMap, SortedSet};
 use std::borrow::Cow;
@@ -86,7 +86,7 @@ impl Places {
             visited: (HashSet::new(), HashSet::new()),
             within: (HashSet::new(), HashSet::new()),
             sameness: Sameness::new(old, new),
-            spoken: Spoken::default(),
+            omission_texts: OmissionTexts::default(),
             relied: (ReliedOn::default(), ReliedOn::default()),
         };
         walk.place(None, vec![old.root], Some(vec![new.root]), false)?;
@@ -95,7 +95,7 @@ impl Places {
         }
         let (old_visited, new_visited) =
             (&walk.visited.0 | &walk.within.0, &walk.visited.1 | &walk.within.1);
-        let unattributed = sayings::differ((old, &old_visited), (new, &new_visited))?;
+        let unattributed = unplaced::differ((old, &old_visited), (new, &new_visited))?;
         let mut places = Places { places: walk.places, unattributed };
         places.gather(&old.work)?;
         Ok(places)
@@ -159,7 +159,7 @@ impl Places {
     }
 }
 
-/// The two sides of one place, waiting to be visited. Without a new side, the place is gone.
+/// The two sides of one place, waiting to be visited. Without a new side, the place was removed.
 struct Pair<'a> {
     place: usize,
     name: Option<Box<str>>,
@@ -182,7 +182,7 @@ struct Walk<'s, 'a> {
     /// Those of them that belong to a place together with everything in them.
     within: (HashSet<u32>, HashSet<u32>),
     sameness: Sameness<'s, 'a>,
-    spoken: Spoken<'a>,
+    omission_texts: OmissionTexts<'a>,
     /// For each side, the defaults and texts in a subschema that calls omitting it rely on.
     relied: (ReliedOn, ReliedOn),
 }
@@ -293,23 +293,23 @@ impl<'a> Walk<'_, 'a> {
     ) -> Result<Aspects, Undecided> {
         let mut found = Aspects::NONE;
         for node in old {
-            found = found.with(self.relied.0.of(self.old, node, &mut self.spoken)?);
+            found = found.with(self.relied.0.of(self.old, node, &mut self.omission_texts)?);
         }
         for node in new {
-            found = found.with(self.relied.1.of(self.new, node, &mut self.spoken)?);
+            found = found.with(self.relied.1.of(self.new, node, &mut self.omission_texts)?);
         }
         Ok(found)
     }
 
     /// The changes of a remaining place that matter to a call that omits it.
     fn left_out(&mut self, own: Aspects, old: &Applied<'a>, new: Option<&Applied<'a>>) -> Aspects {
-        let mut is_speaking = || {
+        let mut mentions_omission = || {
             let (old, new) = (old.sentences(), new.map(Applied::sentences).unwrap_or_default());
             // The same sentences in another order: any of them may refer to something else now.
             let texts = if old == new { old } else { old.symmetric_difference(new) };
-            texts.into_iter().any(|text| self.spoken.has(text))
+            texts.into_iter().any(|text| self.omission_texts.has(text))
         };
-        let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && is_speaking());
+        let text = Aspects::TEXT.when(own.has(Aspects::TEXT) && mentions_omission());
         Aspects::DEFAULT.when(own.has(Aspects::DEFAULT)).with(text)
     }
 

@@ -4,7 +4,7 @@
 use super::Undecided;
 use super::applied::Applied;
 use super::aspects::Aspects;
-use super::omission::speaks_of_omission;
+use super::omission::mentions_omission;
 use super::schema::{Schema, is_reference, parts};
 use contract::json::Node;
 use std::borrow::Cow;
@@ -12,11 +12,11 @@ use std::collections::HashMap;
 
 /// Caches which texts mention being omitted: one text may belong to thousands of places.
 #[derive(Debug, Default)]
-pub(super) struct Spoken<'a>(HashMap<Cow<'a, str>, bool>);
+pub(super) struct OmissionTexts<'a>(HashMap<Cow<'a, str>, bool>);
 
-impl<'a> Spoken<'a> {
+impl<'a> OmissionTexts<'a> {
     pub(super) fn has(&mut self, text: Cow<'a, str>) -> bool {
-        *self.0.entry(text).or_insert_with_key(|text| speaks_of_omission(text))
+        *self.0.entry(text).or_insert_with_key(|text| mentions_omission(text))
     }
 }
 
@@ -30,12 +30,12 @@ impl ReliedOn {
         &mut self,
         schema: &Schema<'a>,
         node: Node<'a>,
-        spoken: &mut Spoken<'a>,
+        omission_texts: &mut OmissionTexts<'a>,
     ) -> Result<Aspects, Undecided> {
         schema.work.spend(1)?;
         let known = match &mut self.0 {
             Some(known) => known,
-            empty => empty.insert(all(schema, spoken)?),
+            empty => empty.insert(all(schema, omission_texts)?),
         };
         Ok(known.get(&node.index()).copied().unwrap_or(Aspects::NONE))
     }
@@ -43,7 +43,7 @@ impl ReliedOn {
 
 fn all<'a>(
     schema: &Schema<'a>,
-    spoken: &mut Spoken<'a>,
+    omission_texts: &mut OmissionTexts<'a>,
 ) -> Result<HashMap<u32, Aspects>, Undecided> {
     let mut found: HashMap<u32, Aspects> = HashMap::new();
     let mut around: HashMap<u32, Vec<u32>> = HashMap::new();
@@ -51,10 +51,10 @@ fn all<'a>(
     for node in schema.all() {
         schema.work.spend_on(node)?;
         let alone = Applied { schemas: vec![node], ..Applied::default() };
-        let is_speaking = alone.sentences().into_iter().any(|text| spoken.has(text));
+        let mentions_omission = alone.sentences().into_iter().any(|text| omission_texts.has(text));
         let own = Aspects::DEFAULT
             .when(!alone.defaults().is_empty())
-            .with(Aspects::TEXT.when(is_speaking));
+            .with(Aspects::TEXT.when(mentions_omission));
         if !own.is_none() {
             waiting.push((node.index(), own));
         }
