@@ -7,7 +7,7 @@
 
 use crate::Answer;
 use crate::client::{Asked, Client, Correlator, HttpTransport, StdioTransport, Stop};
-use crate::document::{self, Got};
+use crate::document::{self, Fetched};
 use crate::error::{Awaited, ObserveError, seconds};
 use crate::http::connect::Origin;
 use crate::http::tls::{self, TlsKey};
@@ -265,14 +265,14 @@ async fn ask(
     limit: usize,
 ) -> Result<Option<Vec<u8>>, FetchError> {
     match document::get(origin, endpoint, Uri::from_static(path), limit).await? {
-        Got::Document(document) => Ok(Some(document)),
-        Got::Status(
+        Fetched::Document(document) => Ok(Some(document)),
+        Fetched::Status(
             StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
             | StatusCode::NOT_FOUND
             | StatusCode::GONE,
         ) => Ok(None),
-        Got::Status(status) => Err(FetchError::Status(status)),
+        Fetched::Status(status) => Err(FetchError::Status(status)),
     }
 }
 

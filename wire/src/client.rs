@@ -67,7 +67,7 @@ impl From<ObserveError> for Stop {
 
 /// What is known about a server after the connection was closed.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct ClosedServer {
     /// Set if a program exited by itself rather than by our signal.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stderr: ServerText,
@@ -167,12 +167,12 @@ impl Client {
     }
 
     /// Ends a started server, or the session with a remote one.
-    pub(crate) async fn close(self) -> Left {
+    pub(crate) async fn close(self) -> ClosedServer {
         let mut notes = self.correlator.notes();
         match self.transport {
             Transport::Stdio(stdio) => {
                 let (status, stderr) = stdio.close().await;
-                Left { status, stderr, notes, ..Left::default() }
+                ClosedServer { status, stderr, notes, ..ClosedServer::default() }
             }
             Transport::Http(http) => {
                 let key = http.close().await;
@@ -180,7 +180,11 @@ impl Client {
                     let note = "the server showed different TLS keys on different connections";
                     notes.push(note.to_owned());
                 }
-                Left { tls_key: key.known().map(str::to_owned), notes, ..Left::default() }
+                ClosedServer {
+                    tls_key: key.known().map(str::to_owned),
+                    notes,
+                    ..ClosedServer::default()
+                }
             }
         }
     }

@@ -60,8 +60,8 @@ impl DocumentAddress {
             let origin = Origin::resolve(url, *allow_private, tls, key, patience).await?;
             let uri: Uri = url.path_and_query().parse().map_err(|_| FetchError::Address)?;
             match get(&origin, &self.endpoint, uri, bytes).await? {
-                Got::Document(document) => Ok(document),
-                Got::Status(status) => Err(FetchError::Status(status)),
+                Fetched::Document(document) => Ok(document),
+                Fetched::Status(status) => Err(FetchError::Status(status)),
             }
         };
         match timeout(patience, fetched).await {
@@ -88,7 +88,7 @@ pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, ObserveError> {
 }
 
 /// The outcome of a GET.
-pub(crate) enum Got {
+pub(crate) enum Fetched {
     Document(Vec<u8>),
     /// A status other than 200.
     Status(StatusCode),
@@ -100,7 +100,7 @@ pub(crate) async fn get(
     endpoint: &HttpEndpoint,
     uri: Uri,
     limit: usize,
-) -> Result<Got, FetchError> {
+) -> Result<Fetched, FetchError> {
     let bare = HttpEndpoint {
         url: endpoint.url.without_query(),
         headers: Vec::new(),
@@ -115,13 +115,13 @@ pub(crate) async fn get(
     let lost = |source| origin.lost(Awaited::Connection, source);
     let mut response = live.line.send(request).await.map_err(|error| lost(error.into_error()))?;
     if response.status() != StatusCode::OK {
-        return Ok(Got::Status(response.status()));
+        return Ok(Fetched::Status(response.status()));
     }
     if !headers::plain_encoding(response.headers()) {
         return Err(FetchError::Encoded);
     }
     let document = body::read(&mut live.line, response.body_mut(), limit).await.map_err(lost)?;
-    document.map(Got::Document).ok_or(FetchError::TooLong(limit))
+    document.map(Fetched::Document).ok_or(FetchError::TooLong(limit))
 }
 
 #[cfg(test)]

@@ -74,17 +74,17 @@ struct Session<'a> {
 }
 
 /// The era, the handshake's result, and the lists.
-type Said = (Era, String, Vec<(ListKind, ListOutcome)>);
+type ServerSurface = (Era, String, Vec<(ListKind, ListOutcome)>);
 
 impl Session<'_> {
-    async fn run(&mut self) -> Result<Said, Stop> {
+    async fn run(&mut self) -> Result<ServerSurface, Stop> {
         (self.progress)(Progress::Handshake);
         let (era, handshake) = self.shake_hands().await?;
         let lists = self.list_all(era, &handshake).await?;
         Ok((era, handshake, lists))
     }
 
-    async fn finish(self, outcome: Result<Said, Stop>) -> Result<Observed, ObserveError> {
+    async fn finish(self, outcome: Result<ServerSurface, Stop>) -> Result<Observed, ObserveError> {
         let ending = self.server.close().await;
         match outcome {
             Ok((era, handshake, lists)) => {

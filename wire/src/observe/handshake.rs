@@ -65,7 +65,7 @@ impl Session<'_> {
                 Err(error) => error,
             };
             let older = self.initialize(deadline).await?;
-            return older.map_err(|older| Stop::Error(more_telling(modern, older)));
+            return older.map_err(|older| Stop::Error(more_informative(modern, older)));
         }
         match self.initialize(deadline).await? {
             Ok(done) => Ok(done),
@@ -139,7 +139,7 @@ fn knows_other_era(error: &ObserveError) -> bool {
 
 /// The more informative of two failures: a modern error code shows that the server understood the
 /// modern request.
-fn more_telling(modern: ObserveError, older: ObserveError) -> ObserveError {
+fn more_informative(modern: ObserveError, older: ObserveError) -> ObserveError {
     match &modern {
         ObserveError::Refused { code, .. } if MODERN_CODES.contains(code) => modern,
         ObserveError::UnknownRevision { .. } => modern,
