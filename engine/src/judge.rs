@@ -53,7 +53,7 @@ use wire::listing::ListOutcome;
 pub(crate) const ATTEMPTS: usize = 5;
 const DAY_MILLISECONDS: i64 = 24 * 60 * 60 * 1_000;
 /// The name recorded for acts without a person.
-const NOBODY: &str = "holdpoint";
+const GATE_ACTOR: &str = "holdpoint";
 
 /// The rules for judging one server.
 #[derive(Debug, Clone)]
@@ -181,7 +181,7 @@ struct StoreRecord {
 }
 
 impl StoreRecord {
-    /// Whether the server's own record is the same in both: its pins, its status, and what is lost.
+    /// Whether the server's own record is the same in both: its pins, its status, and any loss.
     fn is_same_server(&self, other: &StoreRecord) -> bool {
         let StoreRecord { revision, status, lost, switches: _ } = self;
         (*revision, *status, lost) == (other.revision, other.status, &other.lost)
@@ -303,7 +303,7 @@ impl Judge {
         }
     }
 
-    /// Judges what was last seen again, after a write to the store.
+    /// Judges the last observed surface again, after a write to the store.
     pub fn look_again(&mut self, seen: &Seen, at: Timestamp) -> Result<Again, StoreError> {
         // Read before the pins, so that a change in between is detected the next time.
         let now = self.read_record()?;
@@ -326,7 +326,7 @@ impl Judge {
         Ok(Again::Judged(Box::new(self.judge_again(seen, now, at)?)))
     }
 
-    /// Stores what was observed about a tool. Views judged earlier must be judged again.
+    /// Stores the observed behavior of a tool. Views judged earlier must be judged again.
     pub(crate) fn learn(&mut self, key: Observable, behavior: Behavior) {
         self.behavior.learn(key, behavior);
         self.forget_recorded();
@@ -337,7 +337,7 @@ impl Judge {
         self.recorded = None;
     }
 
-    /// Judges what was last seen again, even if nothing was written since.
+    /// Judges the last observed surface again, even if nothing was written since.
     pub(crate) fn reconsider(&mut self, seen: &Seen, at: Timestamp) -> Result<Judged, StoreError> {
         let record = self.read_record()?;
         match record.status {
@@ -383,7 +383,7 @@ impl Judge {
         Ok(Judged { has_baseline: judged.has_baseline || baseline.has_pins, ..judged })
     }
 
-    /// What was seen, with its pins.
+    /// The observed surface, with its pins.
     fn read_with_pins(&self, seen: &Seen) -> Result<(Surface, Baseline), StoreError> {
         let mut surface = seen.surface().unwrap_or_default();
         let mut baseline = self.store.baseline(&self.rules.server, Wanted::Beside(&surface))?;

@@ -4,7 +4,9 @@
 
 use super::inherit::{Cover, Heritage, Inherited};
 use super::views::{Removals, ViewKey, ViewMemory};
-use super::{FirstUsePolicy, Judged, NOBODY, Rules, Seen, StoreRecord, first_basis, of_handshake};
+use super::{
+    FirstUsePolicy, GATE_ACTOR, Judged, Rules, Seen, StoreRecord, first_basis, of_handshake,
+};
 use crate::acts::held_changes;
 use crate::admission::Admittance;
 use crate::anchor::{anchor, newly_anchored};
@@ -72,7 +74,7 @@ pub(super) struct Writing {
     status: Option<ServerStatus>,
     pins: Vec<NewPin>,
     observation: Observation,
-    /// What is held in a surface that was not seen before.
+    /// The held entries of a surface that was not seen before.
     held: Vec<HeldChange>,
     /// The server whose decision also applies to this one.
     decided_for: Option<ServerId>,
@@ -81,7 +83,7 @@ pub(super) struct Writing {
 
 impl Writing {
     pub(super) fn act<'a>(&'a self, rules: &'a Rules) -> Act<'a> {
-        let mut act = Act::new(&rules.server, self.at, NOBODY, self.name);
+        let mut act = Act::new(&rules.server, self.at, GATE_ACTOR, self.name);
         act.expect = Some(self.expect);
         act.launch = self.launch.as_ref();
         act.status = self.status;
@@ -94,7 +96,8 @@ impl Writing {
 }
 
 impl Draft {
-    /// Judges what a server shows now: what is pinned on first use, re-pinned or held.
+    /// Judges the surface that a server shows now: which entries are pinned on first use, re-pinned
+    /// or held.
     pub fn judge(self, seen: &Seen, surface: &mut Surface) -> Drafted {
         let Draft { rules, call_rules, behavior, record, baseline, heritage, .. } = self;
         let (auto_pins, launch, of_view, at) = (self.auto_pins, self.launch, self.of_view, self.at);
@@ -123,7 +126,7 @@ impl Draft {
             book.push(pinned(&anchored, at));
             pins.push(anchored);
         }
-        let repinning = may_pin_again.then_some(Repinning { at, by: NOBODY });
+        let repinning = may_pin_again.then_some(Repinning { at, by: GATE_ACTOR });
         let (settings, compared) = (&rules.settings, &mut memory.compared);
         let taken =
             take_in(judged_as, &mut book, surface, settings, auto_pins, compared, repinning);
@@ -193,7 +196,7 @@ impl Step {
     }
 }
 
-/// What is pinned without a comparison.
+/// The entries that are pinned without a comparison.
 #[derive(Debug)]
 struct Accepting {
     step: Step,
@@ -252,7 +255,7 @@ impl Accepting {
 }
 
 fn pinned(pin: &NewPin, at: Timestamp) -> Pin {
-    Pin { entry: pin.entry.clone(), basis: pin.basis, at, by: NOBODY.to_owned() }
+    Pin { entry: pin.entry.clone(), basis: pin.basis, at, by: GATE_ACTOR.to_owned() }
 }
 
 /// The rules for a server, and the state kept between judgements.

@@ -32,7 +32,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use tiers::ToldTiers;
+use tiers::ReportedTiers;
 use wire::listing::is_offered;
 
 /// How often the driver checks for work without being woken.
@@ -149,7 +149,7 @@ pub struct Driver {
     origin: OriginSource,
     checking: Checking,
     probing: Probing,
-    told: ToldTiers,
+    told: ReportedTiers,
     /// Until when the driver waits for the corpus, if something depends on it.
     corpus_until: Option<Instant>,
     notes: Notes,
@@ -175,7 +175,7 @@ impl Driver {
             origin,
             checking: Checking::default(),
             probing: Probing::default(),
-            told: ToldTiers::default(),
+            told: ReportedTiers::default(),
             corpus_until: None,
             notes: Notes::default(),
             flushed_at: now,
@@ -211,7 +211,7 @@ impl Driver {
         self.end();
     }
 
-    /// Handles the event that woke the driver, and does what is due.
+    /// Handles the event that woke the driver, and does the work that is due.
     pub fn turn(&mut self, wake: Option<Wake>) {
         let server = self.server.clone();
         if let Some(wake) = wake {
@@ -331,7 +331,7 @@ impl Driver {
         self.server.drop_unused_views();
     }
 
-    /// Handles the end of a session. Another session takes over what it was doing for others.
+    /// Handles the end of a session. Another session takes over the work it did for others.
     fn let_go(&mut self, key: SessionKey) {
         let Some(kept) = self.kept.remove(&key) else { return };
         self.release_listings(key, &kept.view);

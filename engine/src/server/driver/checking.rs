@@ -18,7 +18,7 @@ use wire::attestation::Greeting;
 pub(super) struct Checking {
     checker: Option<Box<Checker>>,
     /// The checking thread, once the first check was started.
-    thread: Option<Sender<Asked>>,
+    thread: Option<Sender<CheckInput>>,
     running: Option<Running>,
 }
 
@@ -32,7 +32,7 @@ struct Running {
 }
 
 /// The input of a check: the server's handshake if there was one, and otherwise how to do it.
-type Asked = (Option<Arc<str>>, Greeting);
+type CheckInput = (Option<Arc<str>>, Greeting);
 
 impl Checking {
     pub(super) fn by(checker: Option<Checker>) -> Checking {
@@ -57,8 +57,8 @@ impl Checking {
 }
 
 /// Starts a thread that checks on request, until the driver is gone.
-fn start(mut checker: Checker, server: &Arc<Server>) -> Option<Sender<Asked>> {
-    let (ask, asked) = channel::<Asked>();
+fn start(mut checker: Checker, server: &Arc<Server>) -> Option<Sender<CheckInput>> {
+    let (ask, asked) = channel::<CheckInput>();
     let server = server.clone();
     let thread = std::thread::Builder::new().name("admission".to_owned());
     let started = thread.spawn(move || {
@@ -93,7 +93,7 @@ impl Driver {
             *covered.entry(handshake.as_ptr()).or_insert_with(covers)
         };
         let server = self.server.clone();
-        // The session that started the check comes first: it judges for the others of its view.
+        // The session that started the check is first: it judges for the others of its view.
         let others = server.sessions().into_iter().filter(|session| session.key() != own);
         let mut has_leader = false;
         for session in server.session(own).into_iter().chain(others) {

@@ -18,7 +18,7 @@ use store::StoreError;
 use wire::listing::ListOutcome;
 
 /// Events to report after a judgement, once no lock is held.
-struct Told {
+struct PendingReports {
     notes: Vec<String>,
     newly_held: u64,
     is_monitor: bool,
@@ -29,7 +29,7 @@ struct Told {
 }
 
 impl Driver {
-    /// Judges what was listed, if it differs from what was judged before. Returns whether the view
+    /// Judges the listed entries if they differ from those judged before. Returns whether the view
     /// is reliable.
     pub(super) fn judge(
         &mut self,
@@ -83,7 +83,8 @@ impl Driver {
                         known.seen = seen.clone();
                     });
                     self.server.publish(&judge, view, judged);
-                    let told = Told { notes, newly_held, is_monitor, unobserved, climbing, met };
+                    let told =
+                        PendingReports { notes, newly_held, is_monitor, unobserved, climbing, met };
                     break Ok((told, before, judge.version().ok()));
                 }
             }
@@ -92,7 +93,8 @@ impl Driver {
             // Reported with no lock held: otherwise a client that does not read would block every
             // call.
             Ok((told, before, after)) => {
-                let Told { notes, newly_held, is_monitor, unobserved, climbing, met } = told;
+                let PendingReports { notes, newly_held, is_monitor, unobserved, climbing, met } =
+                    told;
                 self.know(before, after);
                 met.iter().for_each(|judgement| self.note_met(judgement));
                 self.tell_tiers(&climbing);

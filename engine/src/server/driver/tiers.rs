@@ -21,9 +21,9 @@ const MAX_TOLD: usize = 10_000;
 
 /// The answers of the tiers that were already reported.
 #[derive(Debug, Default)]
-pub(super) struct ToldTiers(HashSet<(EntryHash, &'static str)>);
+pub(super) struct ReportedTiers(HashSet<(EntryHash, &'static str)>);
 
-impl ToldTiers {
+impl ReportedTiers {
     /// Whether it is news. Beyond the limit nothing is, because a server may change whenever it is
     /// listed.
     fn is_news(&mut self, entry: EntryHash, answer: &'static str) -> bool {
