@@ -1,4 +1,5 @@
-//! `quarantine`, `release`, `rollback`: a person's acts on a server or an entry, other than approving.
+//! `quarantine`, `release`, `rollback`: acts of a person on a server or an entry, other than
+//! approving.
 
 use crate::approver;
 use crate::arguments::{
@@ -34,7 +35,7 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
     tell(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)
 }
 
-/// Ends a quarantine: the server becomes what a fresh look at it makes of it.
+/// Ends a quarantine: a new check of the server decides its status.
 pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
     if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
@@ -59,8 +60,8 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     tell(id, decided.status, "released", decided.shared, options)
 }
 
-/// The server as it is now. Returns what was last seen of one that was pinned from a capture, or that cannot be started
-/// again because a word of its command was not stored.
+/// The server as it is now. Returns the last observation if the server was pinned from a capture,
+/// or if it cannot be started because a word of its command was not stored.
 fn look_again(
     workplace: &Workplace,
     review: &Review,
@@ -104,7 +105,7 @@ fn look_again(
     surface_of(&target.source, &workplace.launch_key, options)
 }
 
-/// Takes back the newest pin of an entry.
+/// Withdraws the newest pin of an entry.
 pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
     let mut workplace = Workplace::open(options)?;

@@ -189,7 +189,7 @@ fn test(command: &PolicyTestCommand, options: &Options) -> Result<Exit, Failure>
     Ok(if failed == 0 { Exit::Fine } else { Exit::Denied })
 }
 
-/// What was asked about a caller, in JSON.
+/// The JSON answer to a question about a caller.
 #[derive(Default)]
 struct Asked {
     visible: Option<Vec<Value>>,

@@ -1,5 +1,5 @@
-//! The lifecycle commands with `--gateway`: what they print and do without one, of the servers behind a gateway that runs
-//! elsewhere.
+//! The lifecycle commands with `--gateway`: same output and effects as without it, but for the
+//! servers of a remote gateway.
 
 use crate::approver;
 use crate::arguments::{ApproveCommand, Options, ReviewCommand, StatusCommand};
@@ -261,7 +261,8 @@ fn server(gateway: &RemoteGateway, id: &ServerId, shown: ServerText) -> Result<V
     gateway.get(&format!("/servers/{id}{query}"))
 }
 
-/// The hash that names what waits: of the entry as it is now, or of the one that is gone.
+/// The hash that identifies a waiting entry: its current hash, or the former one if the entry is
+/// gone.
 fn hash_of(entry: &Value) -> Option<&str> {
     let hash = at(entry, "entry_hash");
     at(hash, "after").as_str().or(at(hash, "before").as_str())
@@ -272,7 +273,7 @@ fn is_called(entry: &Value, key: &str) -> bool {
     own == key || key.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')) == Some(own)
 }
 
-/// A member; null where there is none.
+/// A member of a document; null if it is missing.
 fn at<'v>(document: &'v Value, member: &str) -> &'v Value {
     document.get(member).unwrap_or(&Value::Null)
 }

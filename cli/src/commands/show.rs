@@ -1,4 +1,4 @@
-//! `holdpoint show SERVER`: what a server says of itself, as it is pinned.
+//! `holdpoint show SERVER`: shows a server's pinned contract.
 
 use crate::arguments::{Options, ShowServerCommand};
 use crate::failure::{Exit, Failure};

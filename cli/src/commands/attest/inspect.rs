@@ -1,4 +1,4 @@
-//! `attest inspect`: what a document or a revocation list says, in words. It judges nothing but the signature.
+//! `attest inspect`: describes a document or a revocation list. It checks only the signature.
 
 use super::{find_scheme, read, read_trust_root};
 use crate::arguments::Options;
@@ -11,11 +11,11 @@ use attest::{
 };
 use serde_json::{Map, Value, json};
 
-/// What is known of a signature.
+/// The result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignatureCheck {
     Missing,
-    /// There is nothing to check it with.
+    /// No key was given to check it with.
     Unchecked,
     UnknownSigner,
     Verifies,
@@ -23,7 +23,7 @@ enum SignatureCheck {
 }
 
 impl SignatureCheck {
-    /// By the signer that is named, where there is a signature, and what that signature says of a key.
+    /// Checks the signature, if there is one, with the key of the named signer.
     fn of(
         signer: Option<&KeyId>,
         root: Option<&TrustRoot>,

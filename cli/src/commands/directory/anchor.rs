@@ -15,7 +15,7 @@ use ledger::note::split;
 use serde_json::json;
 use wire::dialer::Dialer;
 
-/// The most anchors that are looked at for an upgrade.
+/// The most pending anchors that are checked per upgrade.
 const MAX_PENDING: usize = 1_000;
 
 pub(super) fn run(command: &AnchorCommand, options: &Options) -> Result<Exit, Failure> {

@@ -1,4 +1,5 @@
-//! `holdpoint gateway reload`: tells the gateway that runs from this home to read its settings again, and what came of it.
+//! `holdpoint gateway reload`: tells the gateway of this home to read its settings again, and
+//! reports the result.
 
 use super::process_file::{GatewayProcess, find};
 use crate::arguments::Options;
@@ -22,7 +23,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
             running.config.display()
         )));
     }
-    // A mistake is told without asking the gateway, which would refuse the file as well.
+    // Report a mistake here without signalling the gateway, which would refuse the file as well.
     super::read_settings(&running.config, home)?;
     hang_up(running.pid)?;
     let after = wait_for(home, begun, |process| process.reloads > running.reloads)?;

@@ -21,12 +21,14 @@ struct Changed<'h> {
 
 /// One side of a change.
 enum Side {
-    /// There was none, or it is gone.
+    /// There was no entry, or it is gone.
     Nothing,
     Known(Entry),
-    /// The pin was withdrawn since, so its text counts as unaccepted, and the output is not a terminal.
+    /// Withheld: the pin was withdrawn since, so its text counts as unaccepted, and the output is
+    /// not a terminal.
     Withheld(Withheld),
-    /// The record has its hash and not its text: another program wrote it, and it was discarded.
+    /// The record has the entry's hash but not its text: another program wrote it, and it was
+    /// discarded.
     Lost,
 }
 

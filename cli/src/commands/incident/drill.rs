@@ -1,5 +1,6 @@
-//! `holdpoint incident drill`: how long a switch takes to every gateway on a store. Nothing is stopped: a number in the store
-//! is raised, and each process that follows the store reports that it has read it.
+//! `holdpoint incident drill`: measures how long a switch takes to reach every gateway on a store.
+//! Nothing is stopped: the command raises a number in the store, and each process that follows the
+//! store reports having read it.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -11,12 +12,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::{DrillSighting, DrillStore, Home, Location, NodeRegistry, StoreError};
 
-/// Within this a switch has to be known everywhere.
+/// The time within which every process must have seen the switch.
 const BOUND: Duration = Duration::from_secs(1);
-/// For so long it is waited for processes that are not registered, and no longer than this for those that are.
+/// `QUIET`: the minimum wait, for processes that are not registered. `PATIENCE`: the maximum wait,
+/// for registered ones.
 const QUIET: Duration = Duration::from_millis(1_200);
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked who has seen it. The measured times are that much too long at most.
+/// The polling interval, which is also the largest error of the measured times.
 const LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Serialize)]
@@ -55,7 +57,7 @@ pub(super) fn run(
     Ok(exit)
 }
 
-/// The nodes that have to report: those that are registered as there.
+/// The nodes that have to report: those registered as running.
 fn expected_nodes(
     home: &Home,
     location: &Location,
