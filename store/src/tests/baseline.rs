@@ -1,4 +1,4 @@
-//! What a server is judged by, without the texts that nobody asked for.
+//! The data a server is judged by, without the texts that were not asked for.
 
 use crate::tests::bench::*;
 use crate::{Sighting, Wanted};
@@ -41,7 +41,7 @@ fn pins_beside_a_surface_are_the_same_as_without_it(kind: Kind) {
     let mut store = bench.store();
     pin_tools(&mut *store, "reports", &[("make", "one"), ("send", "one"), ("drop", "one")]);
     let server = id("reports");
-    // One as it was pinned, one in other words of the same length, one that is gone.
+    // One entry as pinned, one with a different text of the same length, and one that is gone.
     let raw = tool("send", "one").raw().replace("one", "two");
     let other = Entry::from_raw(tool_id("send"), &raw).unwrap();
     let surface = surface(&[tool("make", "one"), other]);

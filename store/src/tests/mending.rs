@@ -1,4 +1,4 @@
-//! After tampering: only a person's approval mends, and what it replaces stays in history.
+//! After tampering, only a person's approval repairs the state; the replaced rows stay in history.
 
 use crate::StoreError;
 use crate::tests::bench::*;
@@ -23,7 +23,7 @@ fn discarded(store: &dyn Store, server: &str) -> Vec<(Option<String>, Option<Str
         .collect()
 }
 
-/// `make` and `send` with two pins each; the newest of both were edited.
+/// `make` and `send` with two pins each, the newer of which was edited.
 fn edited(kind: Kind) -> (Bench, Box<dyn Store>) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
@@ -114,7 +114,7 @@ fn a_lost_server_can_be_quarantined_and_observed_and_stays_lost(kind: Kind) {
     assert!(store.pins(&server).unwrap().lost.is_some());
 }
 
-/// Where several nodes share a database it is the node that has the wrong key: `postgres::tests`.
+/// Not for a shared database, where the node is what has the wrong key: see `postgres::tests`.
 #[test]
 fn approving_without_the_key_makes_a_new_one_that_old_pins_do_not_fit() {
     let kind = Kind::Sqlite;

@@ -1,4 +1,4 @@
-//! Migrations go forward, whole, and once.
+//! Migrations go forward, are atomic, and run once.
 
 use super::{MIGRATIONS, migrate};
 use crate::postgres::{PostgresStore, Session};
@@ -32,7 +32,7 @@ fn an_older_schema_goes_through_each_step_it_lacks_and_keeps_what_it_has() {
     migrated(&bench, &with(&[ADDS_A_TABLE, ADDS_A_COLUMN])).unwrap();
     assert_eq!(version(&bench), MIGRATIONS.len() + 2);
     assert_eq!(bench.ask("SELECT hue FROM colours"), ["7"]);
-    // There is no way back.
+    // An older version refuses the newer schema.
     let error = bench.postgres().unwrap_err();
     assert!(matches!(error, StoreError::NewerSchema { .. }), "{error}");
     let known = MIGRATIONS.len();

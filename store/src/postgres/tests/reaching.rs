@@ -1,8 +1,8 @@
-//! How a database is reached: sockets, TLS, and what is refused.
+//! How a database is reached: sockets, TLS, and refused addresses.
 
 use super::*;
 
-/// The test's server under another name or with other options.
+/// Opens the test's server under another name or with other options.
 fn opened(bench: &Bench, host: &str, options: &str) -> Result<PostgresStore, StoreError> {
     let url = bench.url.as_ref().unwrap();
     let url = url.replace("127.0.0.1", host);
