@@ -1,4 +1,4 @@
-//! What a server says to a caller without having been asked, and who is told of it.
+//! Unsolicited messages from a server, and who gets them.
 
 use crate::asking;
 use crate::mcp::Visit;
@@ -16,18 +16,18 @@ use engine::principal::Principal;
 use gate::server::ServerId;
 use std::sync::Arc;
 
-/// Whose link it is that something is heard on.
+/// The owner of the link on which a message arrived.
 struct Hearer {
     principal: Arc<Principal>,
     principal_id: PrincipalId,
     session: Option<u64>,
     server: ServerId,
-    /// Whether this is the only node that hears it, so that the others have to be told.
+    /// Whether only this node receives the message, so that it must forward it to the others.
     is_only_here: bool,
 }
 
 impl Node {
-    /// Hears what a server says to a caller without having been asked.
+    /// The listener for unsolicited messages from a server to a caller.
     pub(crate) fn listener(
         self: &Arc<Self>,
         visit: &Visit,
@@ -44,9 +44,9 @@ impl Node {
         Box::new(move |unasked: &Unasked<'_>| {
             let Some(node) = node.upgrade() else { return };
             match unasked.method {
-                // A list that changed is told to every caller once the catalog has it.
+                // Callers are notified of a changed list once the catalog has it.
                 method if method.ends_with("/list_changed") => {}
-                // It is told on the stream of the subscription that asked for it, and on no other.
+                // Only sent on the stream of the subscription that asked for it.
                 "notifications/tasks" => {}
                 "notifications/resources/updated" => node.tell_updated(&hearer, unasked),
                 _ => node.tell_unasked(&hearer, unasked),
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// A resource changed. Whoever may not read it does not learn that.
+    /// Reports a changed resource. Callers that may not read it are not told.
     fn tell_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
         let Hearer { principal, principal_id, server, .. } = hearer;
         let Some(uri) = updated_uri(unasked.bytes) else { return };

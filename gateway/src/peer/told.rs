@@ -1,7 +1,8 @@
-//! What a server says outside of any call to a caller whose streams are open at other nodes: the node that runs the caller's
-//! process hears it and tells the others.
+//! Server messages outside of calls, for callers whose streams are open at other nodes: the node
+//! that runs the caller's process receives the messages and forwards them to the others.
 //!
-//! INVARIANT: the node that hears a message authorizes it. The others pass it on to that caller's streams and no other's.
+//! INVARIANT: the node that receives a message authorizes it. The others pass it on only to that
+//! caller's streams.
 
 use super::{RELAY_AS, RELAY_TO, RelayKind};
 use crate::cluster::Cluster;
@@ -24,13 +25,13 @@ use tokio::task::JoinSet;
 
 const TOLD_FOR: HeaderName = HeaderName::from_static("holdpoint-told-for");
 const TOLD_BY: HeaderName = HeaderName::from_static("holdpoint-told-by");
-/// The longest message that other nodes are told.
+/// The longest message that is forwarded to other nodes.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// The most messages that wait to be told. A server that says more is not heard elsewhere.
+/// The most queued messages. Further ones are dropped.
 const MAX_WAITING: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A message, and whose it is.
+/// A message and its recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) principal: PrincipalId,
@@ -65,7 +66,7 @@ impl Told {
     }
 }
 
-/// The resource that a notification says has changed.
+/// The resource that a notification reports as changed.
 pub(crate) fn updated_uri(message: &[u8]) -> Option<String> {
     let method = member(message, "method")?;
     if method != br#""notifications/resources/updated""# {
@@ -75,7 +76,7 @@ pub(crate) fn updated_uri(message: &[u8]) -> Option<String> {
 }
 
 impl Cluster {
-    /// Has all other nodes told. Past the limits a message is dropped and counted.
+    /// Queues a message for all other nodes. Above the limits, it is dropped and counted.
     pub(crate) fn tell_nodes(&self, told: Told) {
         let is_short = told.message.len() <= MAX_MESSAGE_BYTES;
         let is_kept =
@@ -85,7 +86,7 @@ impl Cluster {
         }
     }
 
-    /// Begins to tell other nodes, one message after the other so that they arrive in their order.
+    /// Starts to forward messages, one after the other to keep their order.
     pub(crate) fn begin_telling(self: &Arc<Self>) {
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         if self.telling.set(sender).is_ok() {
@@ -111,7 +112,7 @@ async fn tell_all(cluster: Weak<Cluster>, mut waiting: mpsc::Receiver<Told>) {
 }
 
 impl Node {
-    /// Passes on what another node heard of a caller's process.
+    /// Passes on what another node received from a caller's process.
     pub(super) async fn take_told<B>(&self, headers: &HeaderMap, body: B) -> Reply
     where
         B: Body<Data = Bytes>,
