@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use store::{MAX_REPORTED_BUCKETS, RateCounts, ReportedCalls, StoreError};
 use tokio::sync::watch;
 
-/// How long calls are collected before they are reported. If half a limit is used up, they are
+/// How long calls are collected before they are reported. Once half a lease is used up, they are
 /// reported at once.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait after a failed request to the database.
