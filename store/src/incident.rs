@@ -183,7 +183,7 @@ impl RevokedKind {
     }
 }
 
-/// A revocation: sessions and keys from before this moment no longer count.
+/// A revocation. Credentials, sessions and links from before this moment no longer count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
     pub kind: RevokedKind,

@@ -35,7 +35,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The polling interval for changes: nothing notifies a process when another one writes to the
 /// file.
-const LOOK_PAUSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A home's `state.db`.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl SqliteStore {
         let fault = Fault { path: &path };
         // Keep this connection open until the other one is: otherwise SQLite would delete and
         // rebuild the index of the write-ahead log in between.
-        let looking = look(&path, migrations, fault)?;
+        let looking = inspect(&path, migrations, fault)?;
         // Read before the file is opened, so that a file put in its place in between is refused.
         let file = file_id(&path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -202,7 +202,7 @@ impl Backend for SqliteStore {
             if version != since || left.is_zero() {
                 return Ok(version);
             }
-            std::thread::sleep(left.min(LOOK_PAUSE));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 }
@@ -248,7 +248,7 @@ fn has_extended_code(error: &rusqlite::Error, code: std::ffi::c_int) -> bool {
 }
 
 /// Inspects an existing file without write access.
-fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection, StoreError> {
+fn inspect(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection, StoreError> {
     let size = std::fs::metadata(path).map_err(failed("look at", path))?.len();
     // SQLite would take a file of one byte for a new database.
     if (1..SMALLEST_DATABASE_BYTES).contains(&size) {

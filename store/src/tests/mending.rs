@@ -114,7 +114,7 @@ fn a_lost_server_can_be_quarantined_and_observed_and_stays_lost(kind: Kind) {
     assert!(store.pins(&server).unwrap().lost.is_some());
 }
 
-/// Not for a shared database, where the node is what has the wrong key: see `postgres::tests`.
+/// Not for a shared database, where it is the node that has the wrong key: see `postgres::tests`.
 #[test]
 fn approving_without_the_key_makes_a_new_one_that_old_pins_do_not_fit() {
     let kind = Kind::Sqlite;

@@ -234,7 +234,7 @@ fn a_removed_server_is_not_taken_for_a_new_one(kind: Kind) {
     }
 }
 
-/// Not for a shared database, where the node is what has the wrong key: see `postgres::tests`.
+/// Not for a shared database, where it is the node that has the wrong key: see `postgres::tests`.
 #[test]
 fn without_the_key_everything_is_lost_and_no_new_one_is_made() {
     let kind = Kind::Sqlite;
@@ -268,7 +268,7 @@ fn without_the_key_everything_is_lost_and_no_new_one_is_made() {
     assert!(!is_sound(&*store, "never-seen"));
 }
 
-/// Not for a shared database, where the node is what has the wrong key: see `postgres::tests`.
+/// Not for a shared database, where it is the node that has the wrong key: see `postgres::tests`.
 #[test]
 fn with_another_key_everything_is_lost() {
     let kind = Kind::Sqlite;
