@@ -158,7 +158,7 @@ impl Approvals {
     }
 
     /// Sends notifications of waiting calls to a webhook.
-    pub(crate) fn told_to(self, webhook: Option<Webhook>) -> Approvals {
+    pub(crate) fn notifying(self, webhook: Option<Webhook>) -> Approvals {
         Approvals { webhook, ..self }
     }
 
@@ -288,7 +288,7 @@ impl Approvals {
         if let Some(webhook) = &self.webhook
             && let Some(call) = lock(&self.held).get(id.as_str())
         {
-            webhook.tell(&shown(id.as_str(), call));
+            webhook.notify(&shown(id.as_str(), call));
         }
         Ok(ApprovalAnswer::Waits { id: id.to_string() })
     }

@@ -116,7 +116,7 @@ impl Catalog {
             };
             for (name, _) in list.entries() {
                 let shown = known.server.settings.shown_name(name);
-                by_look.entry(look_of(&shown)).or_default().push(shown);
+                by_look.entry(appearance_of(&shown)).or_default().push(shown);
             }
         }
         let alike = by_look.into_values().filter(|names| names.len() > 1);
@@ -410,7 +410,7 @@ fn inventory_of(known: &CatalogServer) -> Arc<ServerInventory> {
 }
 
 /// The appearance of a name: compatible characters, case and separators make no difference.
-fn look_of(name: &str) -> String {
+fn appearance_of(name: &str) -> String {
     let plain = name.nfkc().flat_map(char::to_lowercase);
     plain.filter(|character| !matches!(character, '_' | '-' | '.' | ' ')).collect()
 }
@@ -441,9 +441,9 @@ mod tests {
 
     #[test]
     fn names_that_look_alike_are_found() {
-        assert_eq!(look_of("files__read-file"), look_of("files__Read_File"));
-        assert_eq!(look_of("files__ｒead"), look_of("files__read"));
-        assert_ne!(look_of("files__read"), look_of("files__write"));
+        assert_eq!(appearance_of("files__read-file"), appearance_of("files__Read_File"));
+        assert_eq!(appearance_of("files__ｒead"), appearance_of("files__read"));
+        assert_ne!(appearance_of("files__read"), appearance_of("files__write"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ const MAX_CACHED_OWNERS: usize = 100_000;
 const CLAIM_GRACE: Duration = Duration::from_secs(90);
 
 /// The minimum time between two lookups of unknown nodes in the database.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
+const LOOKUP_PAUSE: Duration = Duration::from_millis(200);
 
 /// The other nodes, as last read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,13 +117,13 @@ impl Cluster {
             return Some(address);
         }
         let mut looked = self.looked.lock().await;
-        let is_due = looked.is_none_or(|at| at.elapsed() > LOOK_PAUSE);
+        let is_due = looked.is_none_or(|at| at.elapsed() > LOOKUP_PAUSE);
         if is_due && self.address_of(node).is_none() {
             let cluster = self.clone();
             let reading = tokio::task::spawn_blocking(move || {
                 let known = lock(&cluster.registry).nodes();
                 if let Ok(known) = known {
-                    cluster.take_in(&known);
+                    cluster.update_members(&known);
                 }
             });
             let _ = reading.await;

@@ -38,7 +38,7 @@ use crate::child::ChildInput;
 const MAX_OWN_MESSAGES: usize = 1_024;
 
 /// How often to check whether a link has ended.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long to wait before subscribing to list changes again.
 const RESUBSCRIBE_PAUSE: Duration = Duration::from_secs(10);
@@ -191,7 +191,7 @@ impl Link {
     /// Returns once the server is gone.
     pub(crate) async fn closed(&self) {
         while !self.is_closed() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -275,7 +275,7 @@ impl Link {
             };
             let ended = async {
                 while !is_closed.load(Ordering::Acquire) {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             };
             tokio::select! {

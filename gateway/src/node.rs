@@ -205,7 +205,7 @@ impl Node {
         );
         let webhook =
             webhook.transpose().map_err(|error| StartError::Webhook(error.to_string()))?;
-        let approvals = approvals.told_to(webhook);
+        let approvals = approvals.notifying(webhook);
         let rates = match lease {
             Some(_) => Rates::shared(),
             None => Rates::default(),
@@ -407,7 +407,7 @@ impl Node {
                         now.server.settings.serves(caller.identity().org.as_deref())
                             && !self.shared.authorizer.visible_set(caller, id).is_empty()
                     };
-                    self.sessions.tell_changed(id, kind, &sees);
+                    self.sessions.notify_changed(id, kind, &sees);
                 }
             }
         }

@@ -271,7 +271,7 @@ impl Pending {
         }
     }
 
-    fn tell(&self, message: &[u8]) {
+    fn route_message(&self, message: &[u8]) {
         let Ok(Scanned::Message(envelope)) = scan(message) else { return };
         let (method, id) = match &envelope.kind {
             Kind::Notification { method } => (method, None),
@@ -341,8 +341,8 @@ impl ClientOutlet for PendingOutlet {
     fn write(&mut self, message: &ToClient<'_>) -> io::Result<()> {
         match (message.answers, message.parts) {
             (Some(id), parts) => self.0.answer(id, parts),
-            (None, [message]) => self.0.tell(message),
-            (None, parts) => self.0.tell(&parts.concat()),
+            (None, [message]) => self.0.route_message(message),
+            (None, parts) => self.0.route_message(&parts.concat()),
         }
         Ok(())
     }
@@ -413,12 +413,12 @@ mod tests {
     fn progress_comes_back_under_the_token_of_the_client() {
         let pending = Pending::new(Box::new(|_| {}));
         let slot = pending.add(5, Some(br#""mine""#));
-        pending.tell(
+        pending.route_message(
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":1}}"#,
         );
         let Some(Happening::Message(message)) = slot.take() else { panic!("no progress") };
         assert!(String::from_utf8(message.to_vec()).unwrap().contains(r#""progressToken":"mine""#));
-        pending.tell(
+        pending.route_message(
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":6,"progress":1}}"#,
         );
         assert!(slot.take().is_none(), "progress of another request");
@@ -429,7 +429,8 @@ mod tests {
         let unasked = Arc::new(Mutex::new(0));
         let heard = unasked.clone();
         let pending = Pending::new(Box::new(move |_| *heard.lock().unwrap() += 1));
-        let log = || pending.tell(br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
+        let log =
+            || pending.route_message(br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
         let (first, second) = (pending.add(1, None), pending.add(2, None));
         // It could belong to either request.
         log();
@@ -451,7 +452,9 @@ mod tests {
         let pending = Pending::new(Box::new(|_| {}));
         let slot = pending.add(1, None);
         for _ in 0..=MAX_WAITING_MESSAGES {
-            pending.tell(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+            pending.route_message(
+                br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
+            );
         }
         pending.answer(b"1", &[br#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
         let happened: Vec<Happening> = std::iter::from_fn(|| slot.take()).collect();

@@ -47,7 +47,7 @@ const BREAKER_PAUSE: Duration = Duration::from_secs(10);
 const REMOTE_IDLE: Duration = Duration::from_secs(600);
 
 /// How often to check whether a server that is being retired is still in use.
-const RETIRING_LOOK: Duration = Duration::from_millis(200);
+const RETIRING_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -224,7 +224,7 @@ impl GatewayServer {
             remark: Box::new(move |sentence| remark(&format!("`{name}`: {sentence}"))),
             alarm: Box::new(|| {}),
         });
-        let engine = Arc::new(engine.reading_by(Box::new(aside)));
+        let engine = Arc::new(engine.reading_by(Box::new(run_blocking)));
         let is_vouched = vouching.is_some();
         let (checker, start_check) = match vouching {
             Some(Vouching { checker, start, .. }) => (Some(checker), start),
@@ -405,7 +405,7 @@ impl GatewayServer {
     /// Ends the links of callers that were revoked since opening them, or all links if the server
     /// was revoked. Later links are judged as usual.
     pub(crate) fn end_revoked(self: &Arc<Self>, situation: &Situation) {
-        self.take_back(self.broker.forget_revoked(situation));
+        self.revoke_in_background(self.broker.forget_revoked(situation));
         let mut ended = Vec::new();
         lock(&self.links).retain(|_, cell| {
             let revoked = cell.get().filter(|ready| situation.revoked(&ready.principal).is_some());
@@ -419,7 +419,7 @@ impl GatewayServer {
     }
 
     /// Revokes tokens at their issuer, in the background.
-    fn take_back(self: &Arc<Self>, tokens: Vec<Arc<Credential>>) {
+    fn revoke_in_background(self: &Arc<Self>, tokens: Vec<Arc<Credential>>) {
         if tokens.is_empty() {
             return;
         }
@@ -491,7 +491,7 @@ impl GatewayServer {
         self.runtime.spawn(async move {
             let begun = Instant::now();
             while begun.elapsed() < patience && !server.is_idle() {
-                tokio::time::sleep(RETIRING_LOOK).await;
+                tokio::time::sleep(RETIRING_POLL_INTERVAL).await;
             }
             server.close().await;
         });
@@ -501,7 +501,7 @@ impl GatewayServer {
     /// may be about to start.
     fn is_idle(&self) -> bool {
         lock(&self.links).values().all(|cell| match cell.get() {
-            Some(ready) => ready.link.idle().is_some_and(|idle| idle >= RETIRING_LOOK),
+            Some(ready) => ready.link.idle().is_some_and(|idle| idle >= RETIRING_POLL_INTERVAL),
             None => false,
         })
     }
@@ -518,7 +518,7 @@ impl GatewayServer {
 }
 
 /// Runs a blocking read, while the runtime moves the thread's other tasks elsewhere.
-fn aside(read: &mut dyn FnMut()) {
+fn run_blocking(read: &mut dyn FnMut()) {
     let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {
         Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),

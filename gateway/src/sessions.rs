@@ -70,7 +70,7 @@ struct OpenStream {
 pub(crate) struct StreamFilter {
     /// The lists; `None` for every list.
     pub(crate) lists: Option<HashSet<ListKind>>,
-    /// The resources that it is told of.
+    /// The resources that the client subscribed to.
     pub(crate) resources: HashSet<String>,
     /// The raw id to mark notifications with, if the client subscribed.
     pub(crate) subscription: Option<Vec<u8>>,
@@ -252,7 +252,7 @@ impl Sessions {
 
     /// Notifies every stream on which this list may have changed, if its caller sees something of
     /// the server.
-    pub(crate) fn tell_changed(
+    pub(crate) fn notify_changed(
         &self,
         server: &gate::server::ServerId,
         kind: ListKind,
@@ -281,7 +281,7 @@ impl Sessions {
     }
 
     /// Sends a message to the stream of one session. Returns whether there is one.
-    pub(crate) fn tell_session(&self, session: u64, message: &[u8]) -> bool {
+    pub(crate) fn send_to_session(&self, session: u64, message: &[u8]) -> bool {
         let event = crate::reply::event(&[message]);
         let streams = lock(&self.streams);
         let mut own = streams.values().filter(|stream| stream.session == Some(session));
@@ -289,7 +289,7 @@ impl Sessions {
     }
 
     /// Notifies the streams of one caller that subscribed to a resource of its change.
-    pub(crate) fn tell_updated(
+    pub(crate) fn notify_updated(
         &self,
         principal: &PrincipalId,
         server: &gate::server::ServerId,
@@ -312,7 +312,7 @@ impl Sessions {
     }
 
     /// Sends a server's message to the streams of one caller.
-    pub(crate) fn tell_caller(
+    pub(crate) fn send_to_caller(
         &self,
         principal: &PrincipalId,
         server: &gate::server::ServerId,
@@ -431,9 +431,9 @@ mod tests {
             sessions.listen(by, Some(1), &Scope::All, StreamFilter::default()).unwrap();
         let (_kept, mut prompts) = sessions.listen(by, None, &Scope::All, filter).unwrap();
         let server = "files".parse().unwrap();
-        sessions.tell_changed(&server, ListKind::Tools, &|_| true);
-        sessions.tell_changed(&server, ListKind::Tools, &|_| false);
-        sessions.tell_changed(&server, ListKind::Prompts, &|_| true);
+        sessions.notify_changed(&server, ListKind::Tools, &|_| true);
+        sessions.notify_changed(&server, ListKind::Tools, &|_| false);
+        sessions.notify_changed(&server, ListKind::Prompts, &|_| true);
         let heard = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();
         assert!(heard.contains("tools/list_changed"), "{heard}");
         let next = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The polling interval for open work.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long processes may take to end: they may exit by themselves, are then asked to, and finally
 /// killed.
 const CHILDREN_PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +39,6 @@ impl Node {
 async fn wait_while(is_so: impl Fn() -> bool, patience: Duration) {
     let begun = Instant::now();
     while is_so() && begun.elapsed() < patience {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

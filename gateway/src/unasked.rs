@@ -48,47 +48,51 @@ impl Node {
                 method if method.ends_with("/list_changed") => {}
                 // Only sent on the stream of the subscription that asked for it.
                 "notifications/tasks" => {}
-                "notifications/resources/updated" => node.tell_updated(&hearer, unasked),
-                _ => node.tell_unasked(&hearer, unasked),
+                "notifications/resources/updated" => node.notify_updated(&hearer, unasked),
+                _ => node.forward_unasked(&hearer, unasked),
             }
         })
     }
 
-    fn tell_unasked(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
+    fn forward_unasked(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
         let Some(link) = &unasked.link else { return };
         let Some(passed) = self.questions.pass(hearer.session, link, unasked.bytes) else { return };
         match (unasked.id, hearer.session) {
             (Some(id), Some(session)) => {
-                if !self.sessions.tell_session(session, &passed.message) {
+                if !self.sessions.send_to_session(session, &passed.message) {
                     asking::refuse(link, id);
                 }
             }
             (Some(_), None) => {}
             (None, _) => {
                 let (principal, server) = (&hearer.principal_id, &hearer.server);
-                self.sessions.tell_caller(principal, server, &passed.message);
-                self.tell_nodes(hearer, &passed.message);
+                self.sessions.send_to_caller(principal, server, &passed.message);
+                self.forward_to_nodes(hearer, &passed.message);
             }
         }
     }
 
     /// Reports a changed resource. Callers that may not read it are not told.
-    fn tell_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
+    fn notify_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
         let Hearer { principal, principal_id, server, .. } = hearer;
         let Some(uri) = updated_uri(unasked.bytes) else { return };
         let target = Target { entry_type: EntryType::Resource, key: &uri };
         let call = Call::about(Subject::Entry(target));
         let authorization = self.shared.authorizer.authorize(principal, server, &call);
         if let Authorization::Permit { .. } = authorization {
-            self.sessions.tell_caller(principal_id, server, unasked.bytes);
-            self.sessions.tell_updated(principal_id, server, &uri);
-            self.tell_nodes(hearer, unasked.bytes);
+            self.sessions.send_to_caller(principal_id, server, unasked.bytes);
+            self.sessions.notify_updated(principal_id, server, &uri);
+            self.forward_to_nodes(hearer, unasked.bytes);
         }
     }
 
-    fn tell_nodes(&self, hearer: &Hearer, message: &[u8]) {
+    fn forward_to_nodes(&self, hearer: &Hearer, message: &[u8]) {
         let Some(cluster) = self.cluster.as_ref().filter(|_| hearer.is_only_here) else { return };
         let (principal, server) = (hearer.principal_id, hearer.server.clone());
-        cluster.tell_nodes(Told { principal, server, message: Bytes::copy_from_slice(message) });
+        cluster.forward_to_nodes(Told {
+            principal,
+            server,
+            message: Bytes::copy_from_slice(message),
+        });
     }
 }

@@ -10,11 +10,11 @@ use store::{Store, StoreError, Witnessed};
 
 /// How often the store is polled for changes. Including the time to read it, a revoked key stays
 /// valid for less than 300 ms.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How often links are swept.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How often the TLS files are checked.
-const TLS_LOOK: Duration = Duration::from_secs(5);
+const TLS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the use of keys is written.
 const KEY_USES: Duration = Duration::from_secs(60);
 /// How often key sets are fetched, so that a key that its issuer withdrew becomes invalid.
@@ -31,7 +31,7 @@ impl Node {
             node.catalog().servers.values().for_each(|known| known.server.sweep(has_left));
         });
         if self.tls.is_some() {
-            self.every(TLS_LOOK, |node| async move {
+            self.every(TLS_CHECK_INTERVAL, |node| async move {
                 let _ = tokio::task::spawn_blocking(move || node.look_at_tls()).await;
             });
         }
@@ -76,7 +76,7 @@ impl Node {
                 // The first pass finds changes between the start and now.
                 let (mut version, mut has_keys) = (None, true);
                 loop {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                     let Some(node) = Weak::upgrade(&node) else { return };
                     if *node.stop.borrow() {
                         return;

@@ -120,7 +120,7 @@ impl Webhook {
     }
 
     /// Queues a notification of a waiting call. Never blocks.
-    pub(crate) fn tell(&self, call: &ShownCall) {
+    pub(crate) fn notify(&self, call: &ShownCall) {
         let notification = self.notification(call);
         if notification.is_none_or(|it| self.queue.try_send(it).is_err()) {
             self.failures.fetch_add(1, Ordering::Relaxed);

@@ -40,7 +40,7 @@ impl AdminVisit {
             Some(true) => self.by(|by| incident::block_egress(&mut store, by))?,
             Some(false) => self.by(|by| incident::unblock_egress(&mut store, consent, by))?,
         }
-        self.take_over(&store);
+        self.apply_decision(&store);
         Ok(document(&store.incident()?))
     }
 
@@ -51,12 +51,12 @@ impl AdminVisit {
         let consent = if self.is_user() { Consent::Given } else { Consent::NotAsked };
         let mut store = self.node.shared.open_store()?;
         self.by(|by| incident::release(&mut store, &id, consent, by))?;
-        self.take_over(&store);
+        self.apply_decision(&store);
         Ok(document(&store.incident()?))
     }
 
     /// Applies the decision on this node before the response is sent.
-    fn take_over(&self, store: &Witnessed) {
+    fn apply_decision(&self, store: &Witnessed) {
         // If reading fails, the next check of the store tries again.
         let _ = self.node.take_keys(store);
         self.node.refresh();
@@ -81,7 +81,7 @@ impl AdminVisit {
         let kind = body.kind()?;
         let mut store = self.node.shared.open_store()?;
         self.by(|by| incident::revoke(&mut store, kind, &body.value, by))?;
-        self.take_over(&store);
+        self.apply_decision(&store);
         Ok(document(&store.incident()?))
     }
 }

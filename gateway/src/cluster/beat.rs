@@ -80,7 +80,7 @@ impl Node {
         let _ = cluster.address.set(address.clone());
         let registry = self.shared.open_registry()?;
         registry.join(cluster.id(), &address, now())?;
-        cluster.take_in(&registry.beat(cluster.id())?);
+        cluster.update_members(&registry.beat(cluster.id())?);
         let node = Arc::downgrade(self);
         std::thread::Builder::new()
             .name("nodes".to_owned())
@@ -162,11 +162,11 @@ impl Cluster {
             registry.declare_gone(silent, now())?;
             node.remark(&format!("the node at `{}` is gone", silent.address));
         }
-        self.take_in(&known);
+        self.update_members(&known);
         Ok(())
     }
 
-    pub(super) fn take_in(&self, known: &[KnownNode]) {
+    pub(super) fn update_members(&self, known: &[KnownNode]) {
         let members = Members::of(self.id(), known);
         self.client.keep_only(|id| members.live.contains_key(&id));
         self.members.store(Arc::new(members));

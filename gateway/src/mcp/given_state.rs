@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 /// The requests whose answer may ask the client for input.
 const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 /// How often to check whether a person has signed in.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// A call may only wait for a sign-in if the caller has fewer calls in flight than this: each
 /// waiting call polls the store.
 const MAX_WAITING: usize = 8;
@@ -131,7 +131,7 @@ impl Node {
         while let Err(Unavailable::SignInNeeded) = server.broker.obtain(&visit.inbound).await
             && Instant::now() < until
         {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -245,7 +245,7 @@ impl Node {
         loop {
             match request.next().await {
                 Given::Message(message) => {
-                    if self.tell(watch, &ready.link, &message)
+                    if self.notify_watcher(watch, &ready.link, &message)
                         && let Some(begun) = begun.take()
                     {
                         let _ = begun.send(Ok(()));
@@ -263,7 +263,7 @@ impl Node {
     }
 
     /// Forwards a message of the server. Returns whether it was the acknowledgement.
-    fn tell(&self, watch: &Watch, link: &Link, message: &[u8]) -> bool {
+    fn notify_watcher(&self, watch: &Watch, link: &Link, message: &[u8]) -> bool {
         let Ok(Scanned::Message(Envelope { kind: Kind::Notification { method }, params, .. })) =
             scan(message)
         else {
@@ -299,7 +299,7 @@ impl Node {
                 let _ = sender.try_send(reply::event(&[&message]));
             }
             Sink::Session(session) => {
-                self.sessions.tell_session(*session, &notification(&method, &params));
+                self.sessions.send_to_session(*session, &notification(&method, &params));
             }
         }
         false

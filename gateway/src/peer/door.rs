@@ -38,7 +38,7 @@ pub async fn serve_peers(node: Arc<Node>, address: SocketAddr) -> Result<SocketA
     let address = listener.local_addr().map_err(wrong)?;
     node.join_cluster(address)?;
     if let Some(cluster) = &node.cluster {
-        cluster.begin_telling();
+        cluster.start_forwarding();
     }
     tokio::spawn(accept(node, listener));
     Ok(address)

@@ -77,7 +77,7 @@ pub(crate) fn updated_uri(message: &[u8]) -> Option<String> {
 
 impl Cluster {
     /// Queues a message for all other nodes. Above the limits, it is dropped and counted.
-    pub(crate) fn tell_nodes(&self, told: Told) {
+    pub(crate) fn forward_to_nodes(&self, told: Told) {
         let is_short = told.message.len() <= MAX_MESSAGE_BYTES;
         let is_kept =
             is_short && self.telling.get().is_some_and(|telling| telling.try_send(told).is_ok());
@@ -87,15 +87,15 @@ impl Cluster {
     }
 
     /// Starts to forward messages, one after the other to keep their order.
-    pub(crate) fn begin_telling(self: &Arc<Self>) {
+    pub(crate) fn start_forwarding(self: &Arc<Self>) {
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         if self.telling.set(sender).is_ok() {
-            tokio::spawn(tell_all(Arc::downgrade(self), waiting));
+            tokio::spawn(forward_all(Arc::downgrade(self), waiting));
         }
     }
 }
 
-async fn tell_all(cluster: Weak<Cluster>, mut waiting: mpsc::Receiver<Told>) {
+async fn forward_all(cluster: Weak<Cluster>, mut waiting: mpsc::Receiver<Told>) {
     while let Some(told) = waiting.recv().await {
         let Some(cluster) = cluster.upgrade() else { return };
         let mut sending = JoinSet::new();
@@ -121,9 +121,9 @@ impl Node {
         let Some(Told { principal, server, message }) = Told::read(headers, body).await else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };
-        self.sessions.tell_caller(&principal, &server, &message);
+        self.sessions.send_to_caller(&principal, &server, &message);
         if let Some(uri) = updated_uri(&message) {
-            self.sessions.tell_updated(&principal, &server, &uri);
+            self.sessions.notify_updated(&principal, &server, &uri);
         }
         reply::empty(StatusCode::ACCEPTED)
     }

@@ -14,8 +14,8 @@ use store::{ClaimId, Claimed, SignIn, SignInKind, SignInName};
 /// How long one node may take to replace a refresh token.
 const CLAIM_SECONDS: u64 = 10;
 /// The polling interval while another node finishes.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS: usize = 40;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_POLLS: usize = 40;
 
 /// The stored state of a client's sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl SignIns {
         now: Timestamp,
     ) -> Result<SignIn, SignInRefusal> {
         let name = name(id)?;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let (name, claim) = (name.clone(), claim.clone());
             let claimed = self.with_store(move |store| {
                 let until = after(now, CLAIM_SECONDS);
@@ -142,7 +142,7 @@ impl SignIns {
             match claimed.await? {
                 Claimed::Yours(record) => return Ok(*record),
                 Claimed::Unknown => return Err(SignInRefusal::Ended),
-                Claimed::Elsewhere => tokio::time::sleep(LOOK).await,
+                Claimed::Elsewhere => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
         Err(SignInRefusal::RefreshToken)

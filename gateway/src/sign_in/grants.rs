@@ -32,8 +32,8 @@ const GRANT_SECONDS: u64 = 180 * 86_400;
 /// server can take.
 const CLAIM_SECONDS: u64 = 45;
 /// The interval and number of polls while another node refreshes.
-const LOOK: Duration = Duration::from_millis(100);
-const LOOKS: usize = 200;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLLS: usize = 200;
 /// The assumed lifetime of a token without a stated one.
 const UNTOLD_LIFETIME: Duration = Duration::from_secs(300);
 
@@ -146,7 +146,7 @@ impl ServerGrants {
         refused: Option<Zeroizing<String>>,
     ) -> Result<PersonToken, Unavailable> {
         let name = grant_name(owner, &self.server).map_err(|_| Unavailable::JustFailed)?;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let now = now();
             let stored = self.read(owner, &name).await?;
             let is_refused = refused.as_ref().is_some_and(|refused| is_shown_as(&stored, refused));
@@ -162,7 +162,7 @@ impl ServerGrants {
             }
             match self.refresh(owner, &name, refused.as_deref().map(String::as_str), now).await? {
                 Some(refreshed) => return token_of(&refreshed, now),
-                None => tokio::time::sleep(LOOK).await,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
         Err(Unavailable::JustFailed)

@@ -316,7 +316,7 @@ impl Asked<'_> {
             .await?;
         self.forget_tokens(server);
         let Some(record) = record else { return Ok(()) };
-        self.node.shared.take_back(&record, "person").await;
+        self.node.shared.revoke_tokens(&record, "person").await;
         Ok(())
     }
 
@@ -333,7 +333,7 @@ impl Asked<'_> {
 
 impl Shared {
     /// Revokes the tokens of a removed record at their issuer, and records it.
-    async fn take_back(&self, record: &SignIn, reason: &str) {
+    async fn revoke_tokens(&self, record: &SignIn, reason: &str) {
         let Some(stored) = self.sign_ins.open::<StoredGrant>(record) else { return };
         let settings = self.settings();
         let reach = stored.server.parse().ok().and_then(|id: ServerId| settings.servers.get(&id));
@@ -385,7 +385,7 @@ impl Node {
             match ended.await {
                 Ok(ended) => {
                     for record in ended {
-                        node.shared.take_back(&record, "revoked").await;
+                        node.shared.revoke_tokens(&record, "revoked").await;
                     }
                 }
                 Err(error) => node
