@@ -211,8 +211,8 @@ fn is_sample_file(tokens: &[Token], at: usize) -> bool {
         && matches!(next, "example" | "sample" | "template" | "dist")
 }
 
-/// Words of other scripts. Positions are those of the words around them, roughly: two characters are one word. In scripts
-/// that put spaces between words a stem counts at the beginning of a word only.
+/// Adds words of other scripts at approximate positions: two characters count as one word. In
+/// scripts with spaces between words, a stem only matches at the start of a word.
 fn other_tags(text: &str) -> Vec<Tag> {
     let vocabulary = Vocabulary::built_in();
     let lower = text.to_lowercase();

@@ -23,7 +23,7 @@ fn known() -> &'static HashMap<String, Known> {
         let entries = lines.filter_map(|line| line.split_once(':'));
         entries
             .map(|(name, words)| {
-                (look(name), Known { name, owners: words.split_whitespace().collect() })
+                (appearance(name), Known { name, owners: words.split_whitespace().collect() })
             })
             .collect()
     })
@@ -31,7 +31,7 @@ fn known() -> &'static HashMap<String, Known> {
 
 /// The appearance of a name: look-alike letters and digits are unified, case and separators are
 /// dropped.
-pub(super) fn look(name: &str) -> String {
+pub(super) fn appearance(name: &str) -> String {
     folded(name)
         .chars()
         .filter(char::is_ascii_alphanumeric)
@@ -54,7 +54,7 @@ fn plain(name: &str) -> String {
 /// The finding on a tool's name, if any. `called` contains all names of the server and the tool's
 /// own description, in lower case.
 pub(super) fn shadowed_name(name: &str, called: &str) -> Option<Found> {
-    let known = known().get(&look(name))?;
+    let known = known().get(&appearance(name))?;
     if plain(name) != plain(known.name) {
         let reason = "has a name that only looks like that of a well-known tool of another server";
         return Some(found("shadowing.look-alike-name", Severity::Medium, reason));
@@ -68,7 +68,7 @@ pub(super) fn shadowed_name(name: &str, called: &str) -> Option<Found> {
 pub(super) fn twin_names<'n>(names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let mut by_look: HashMap<String, Vec<&str>> = HashMap::new();
     for name in names {
-        by_look.entry(look(name)).or_default().push(name);
+        by_look.entry(appearance(name)).or_default().push(name);
     }
     let is_twin = |twins: &&Vec<&'n str>| {
         twins.iter().any(|one| twins.iter().any(|other| plain(one) != plain(other)))
