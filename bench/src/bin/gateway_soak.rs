@@ -30,7 +30,7 @@ const CALLERS: usize = 16;
 const STINT: u64 = 4_000;
 /// How long a change or revocation may take to become effective.
 const PATIENCE: Duration = Duration::from_secs(20);
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// The allowed growth from the beginning to the second half.
 const MEMORY_GROWTH_MEGABYTES: f64 = 4.0;
 const DESCRIPTOR_GROWTH: f64 = 4.0;
@@ -255,7 +255,7 @@ impl Soak {
         let resident_bytes = Memory::of(process_id)?.resident;
         let sample = Sample { resident_bytes, descriptors: descriptors(process_id)? };
         self.newest = Some(sample);
-        if self.told_at.elapsed() >= TELL_EVERY {
+        if self.told_at.elapsed() >= REPORT_INTERVAL {
             self.tell();
         }
         Some(sample)

@@ -33,7 +33,7 @@ const STINTS_A_CHANGE: u64 = 5;
 /// Six tenths of the calls go through one process, the others through several that end soon.
 const LONG_TENTHS: u64 = 6;
 const SHORT_LEGS: u64 = 12;
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The allowed growth from the beginning of the long leg to its second half.
 const MEMORY_GROWTH_MEGABYTES: f64 = 1.0;
@@ -227,7 +227,7 @@ impl Soak {
         let resident_bytes = Memory::of(process_id)?.resident;
         let sample = Sample { resident_bytes, descriptors: descriptors(process_id)? };
         self.newest = Some(sample);
-        if self.told_at.elapsed() >= TELL_EVERY {
+        if self.told_at.elapsed() >= REPORT_INTERVAL {
             self.tell();
         }
         Some(sample)
