@@ -41,7 +41,7 @@ fn report(command: &CalibrateReport, options: &Options) -> Result<Exit, Failure>
     if options.json {
         screen::print_json(&report)?;
     } else {
-        tell(&report, options);
+        print_result(&report, options);
     }
     Ok(Exit::Fine)
 }
@@ -171,7 +171,7 @@ fn of_file(path: &Path) -> Result<Trusted, Failure> {
     Ok(Ok(outcomes))
 }
 
-fn tell(report: &Report, options: &Options) {
+fn print_result(report: &Report, options: &Options) {
     screen::say(styled(
         BOLD,
         format!("{} outcomes, calibrated: {}", report.outcomes, report.calibrated),

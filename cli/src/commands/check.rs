@@ -63,7 +63,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     } else {
         report::say_entries(&judgement, text);
         let waits = counted.as_ref().unwrap_or(&judgement).waiting().next().is_some();
-        tell(&target.id, &judgement, tried.as_ref(), is_quarantined, waits, options);
+        print_result(&target.id, &judgement, tried.as_ref(), is_quarantined, waits, options);
         tried.as_ref().is_some_and(TriedByHand::holds)
     };
     let is_held = judgement.verdict.is_held() || is_untried || is_quarantined;
@@ -76,7 +76,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     })
 }
 
-fn tell(
+fn print_result(
     id: &ServerId,
     judgement: &SurfaceJudgement,
     tried: Option<&TriedByHand>,

@@ -33,7 +33,7 @@ use tokio::sync::watch;
 use wire::dialer::Dialer;
 
 /// How often a directory checks for newly published entries.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The minimum time between two publications of the log.
 const PUBLISH: Duration = Duration::from_secs(10);
 /// How often a mirror polls the directory that it copies.
@@ -186,7 +186,7 @@ fn serve(command: &DirectoryCommand, options: &Options) -> Result<Exit, Failure>
         }
         let keeping = tokio::task::spawn_blocking({
             let (site, stopped) = (site.clone(), stopped.clone());
-            move || keep(&site, role, &stopped)
+            move || run_role(&site, role, &stopped)
         });
         let serving =
             tokio::spawn(directory::serve::http::serve(listener, site.clone(), stopped.clone()));
@@ -202,10 +202,10 @@ fn serve(command: &DirectoryCommand, options: &Options) -> Result<Exit, Failure>
 
 /// Publishes, copies or polls for new entries, depending on the role, until the directory is
 /// stopped.
-fn keep(site: &Site, mut role: Role, stopped: &watch::Receiver<bool>) {
+fn run_role(site: &Site, mut role: Role, stopped: &watch::Receiver<bool>) {
     let mut kept = Instant::now();
     while !*stopped.borrow() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         let mut problems = match &mut role {
             Role::Writer(keeper) if kept.elapsed() >= PUBLISH => {
                 kept = Instant::now();

@@ -56,7 +56,7 @@ pub(crate) fn run(command: &HostsCommand, options: &Options) -> Result<Exit, Fai
             read.iter().map(|(config, servers)| document(config, servers, &pins)).collect();
         screen::print_json(&serde_json::json!({ "files": files }))?;
     } else {
-        tell(&read, &pins, options);
+        print_result(&read, &pins, options);
     }
     let is_readable = read.iter().all(|(_, servers)| servers.is_ok());
     Ok(if is_readable { Exit::Fine } else { Exit::Usage })
@@ -103,7 +103,7 @@ fn document(
     }
 }
 
-fn tell(
+fn print_result(
     read: &[(Config, Result<Vec<Server>, ReadError>)],
     pins: &BTreeMap<String, Pins>,
     options: &Options,

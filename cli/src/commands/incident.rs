@@ -43,7 +43,7 @@ pub(crate) fn run(command: &IncidentCommand, options: &Options) -> Result<Exit, 
     if options.json {
         screen::print_json(&IncidentDocument::of(&state))?;
     } else {
-        tell(&state, options);
+        print_result(&state, options);
     }
     Ok(Exit::Fine)
 }
@@ -178,7 +178,7 @@ fn with_consent(
     }
 }
 
-fn tell(state: &IncidentState, options: &Options) {
+fn print_result(state: &IncidentState, options: &Options) {
     match &state.incident {
         None => screen::say(format!("{}  no incident", styled(GREEN.bold(), "OFF"))),
         Some((incident, signed)) => {
@@ -200,8 +200,8 @@ fn tell(state: &IncidentState, options: &Options) {
         let blocked = styled(RED.bold(), "EGRESS BLOCKED");
         screen::say(format!("{blocked}  outgoing connections are blocked{}", since(signed)));
     }
-    tell_quarantines(&state.quarantines, options);
-    tell_revocations(&state.revocations);
+    print_quarantines(&state.quarantines, options);
+    print_revocations(&state.revocations);
     if !options.quiet && needs_a_gateway(state) {
         screen::say(format!("{} {UNENFORCED}", styled(YELLOW, "!")));
     }
@@ -216,7 +216,7 @@ fn needs_a_gateway(state: &IncidentState) -> bool {
     state.revocations.iter().any(is_elsewhere)
 }
 
-fn tell_revocations(revocations: &[Revocation]) {
+fn print_revocations(revocations: &[Revocation]) {
     let mut newest: Vec<&Revocation> = revocations.iter().collect();
     newest.sort_by_key(|revocation| std::cmp::Reverse(revocation.signed.at));
     for revocation in newest.iter().take(MAX_SHOWN) {
@@ -236,7 +236,7 @@ fn tell_revocations(revocations: &[Revocation]) {
 }
 
 /// Lists the quarantines that anomaly rules caused.
-fn tell_quarantines(quarantines: &[Quarantine], options: &Options) {
+fn print_quarantines(quarantines: &[Quarantine], options: &Options) {
     for quarantine in quarantines.iter().rev().take(MAX_SHOWN) {
         let id = quarantine.id();
         let what = if quarantine.session.is_some() { "a session of " } else { "" };

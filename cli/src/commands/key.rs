@@ -128,7 +128,7 @@ fn list(keys: &KeyStore, options: &Options) -> Result<Exit, Failure> {
         screen::say("no keys; make one: holdpoint key create --sub NAME");
     }
     for key in &recorded {
-        tell(key, moment);
+        print_result(key, moment);
     }
     warn_if_disabled(keys);
     Ok(Exit::Fine)
@@ -146,7 +146,7 @@ fn revoke(
     if options.json {
         screen::print_json(&document(&recorded, moment))?;
     } else {
-        tell(&recorded, moment);
+        print_result(&recorded, moment);
     }
     Ok(Exit::Fine)
 }
@@ -240,7 +240,7 @@ fn actor_word(actor: ActorType) -> &'static str {
     }
 }
 
-fn tell(recorded: &ApiKey, moment: Timestamp) {
+fn print_result(recorded: &ApiKey, moment: Timestamp) {
     let ApiKey { key, created, revoked, last_used } = recorded;
     let state = match KeyState::of(recorded, moment) {
         KeyState::Valid => styled(GREEN.bold(), "valid"),

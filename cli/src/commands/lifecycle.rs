@@ -32,7 +32,7 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
         Quarantine::Stopped => "stopped",
         Quarantine::Already => "stopped already",
     };
-    tell(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)
+    print_result(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)
 }
 
 /// Ends a quarantine: a new check of the server decides its status.
@@ -57,7 +57,7 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     let (store, configured) = workplace.acting();
     let by = approver::by(&by);
     let decided = acts::release(store, &review.server, &surface, &configured, by)?;
-    tell(id, decided.status, "released", decided.shared, options)
+    print_result(id, decided.status, "released", decided.shared, options)
 }
 
 /// The server as it is now. Returns the last observation if the server was pinned from a capture,
@@ -114,10 +114,10 @@ pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<E
     let (store, configured) = workplace.acting();
     let back = acts::rollback(store, &review, &command.key, &configured, approver::by(&by))?;
     let RolledBack { entry, status, shared } = back;
-    tell(id, status, &format!("{entry}: the previous pin applies again"), shared, options)
+    print_result(id, status, &format!("{entry}: the previous pin applies again"), shared, options)
 }
 
-fn tell(
+fn print_result(
     id: &ServerId,
     status: ServerStatus,
     words: &str,

@@ -48,7 +48,7 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let network = LocalNetwork::open(workplace.home.path(), &workplace.configuration);
     let (store, configured) = workplace.acting();
     let pinned = pin(store, draft, target.launch.as_ref(), &configured, approver::by(&by))?;
-    let exit = tell(&target.id, &pinned, options, text)?;
+    let exit = print_result(&target.id, &pinned, options, text)?;
     network.refreshed().remark_pinned(&pinned.surface);
     Ok(sharing::exit(pinned.shared, exit))
 }
@@ -136,7 +136,7 @@ fn ask(
     }
 }
 
-fn tell(
+fn print_result(
     id: &ServerId,
     pinned: &Pinned,
     options: &Options,

@@ -215,7 +215,7 @@ pub(crate) fn approve(
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
     approver::confirm(&configuration, &what, || chosen.iter().for_each(|entry| say_entry(entry)))?;
     let decided = gateway.post(&format!("/servers/{id}/approve"), Some(&body))?;
-    tell(id, &decided, &format!("approved {entries}"), options)
+    print_result(id, &decided, &format!("approved {entries}"), options)
 }
 
 /// `quarantine --gateway`.
@@ -226,7 +226,7 @@ pub(crate) fn quarantine(
 ) -> Result<Exit, Failure> {
     let decided = gateway.post(&format!("/servers/{id}/quarantine"), None)?;
     let words = if at(&decided, "already") == true { "stopped already" } else { "stopped" };
-    tell(id, &decided, words, options)
+    print_result(id, &decided, words, options)
 }
 
 /// `release --gateway`.
@@ -238,10 +238,15 @@ pub(crate) fn release(
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
     approver::confirm_yes(&configuration, &format!("Release server `{id}` from quarantine?"))?;
     let decided = gateway.post(&format!("/servers/{id}/release"), None)?;
-    tell(id, &decided, "released", options)
+    print_result(id, &decided, "released", options)
 }
 
-fn tell(id: &ServerId, decided: &Value, words: &str, options: &Options) -> Result<Exit, Failure> {
+fn print_result(
+    id: &ServerId,
+    decided: &Value,
+    words: &str,
+    options: &Options,
+) -> Result<Exit, Failure> {
     if options.json {
         screen::print_json(decided)?;
         return Ok(Exit::Fine);

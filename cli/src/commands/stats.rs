@@ -44,7 +44,7 @@ pub(crate) fn run(command: &StatsCommand, options: &Options) -> Result<Exit, Fai
     if options.json {
         screen::print_json(&card)?;
     } else {
-        tell(&card, options);
+        print_result(&card, options);
     }
     Ok(Exit::Fine)
 }
@@ -86,7 +86,7 @@ fn gather<const N: usize>(
     Ok((pinned, periods))
 }
 
-fn tell(card: &Card, options: &Options) {
+fn print_result(card: &Card, options: &Options) {
     let pinned = format!(
         "{} pinned on {}",
         count(card.pinned.tools, "tool", "tools"),

@@ -68,7 +68,7 @@ pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit,
         if options.json {
             screen::print_json(&farewell.document(false))?;
         }
-        return Ok(if farewell.left.is_empty() { Exit::Fine } else { stand_in_the_way() });
+        return Ok(if farewell.left.is_empty() { Exit::Fine } else { refuse_removal() });
     }
     confirm(command)?;
     let witness = Witness::open(options)?;
@@ -85,7 +85,7 @@ pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit,
 }
 
 /// If an entry still names the binary, the binary stays: otherwise its server would not start.
-fn stand_in_the_way() -> Exit {
+fn refuse_removal() -> Exit {
     screen::remark(
         "nothing is removed while a host's file names holdpoint and cannot be changed: fix it, or remove the entry by hand, then type `holdpoint uninstall` again",
     );

@@ -76,7 +76,7 @@ fn watch(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     }
     loop {
         for event in lookout.look()? {
-            tell(&event, options)?;
+            print_result(&event, options)?;
         }
         if command.once {
             return Ok(Exit::Fine);
@@ -120,7 +120,7 @@ struct EventDocument<'a> {
     problem: Option<&'a str>,
 }
 
-fn tell(event: &Event, options: &Options) -> Result<(), Failure> {
+fn print_result(event: &Event, options: &Options) -> Result<(), Failure> {
     let Event { kind, host, host_title, path, server, id, problem } = event;
     let (server, problem) = (server.as_deref(), problem.as_deref());
     if let (Some(name), EventKind::Wired | EventKind::Added) = (server, *kind) {

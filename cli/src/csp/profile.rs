@@ -18,7 +18,7 @@ const OVERSIZED_BYTES: usize = 20 * 1024 * 1024;
 /// How long a receipt may take to become readable.
 const RECEIPT_PATIENCE: Duration = Duration::from_secs(10);
 /// The polling interval.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The members that every receipt must have.
 const RECEIPT_MEMBERS: [&str; 18] = [
@@ -375,7 +375,7 @@ impl Suite<'_> {
                         format!("in none of {} receipts", receipts.len()),
                     );
                 }
-                Ok(_) => tokio::time::sleep(LOOK).await,
+                Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
                 Err(why) => return check(name, Outcome::Fail, why),
             }
         }
@@ -515,7 +515,7 @@ impl Suite<'_> {
                         format!("still allowed after {} s", limit.as_secs()),
                     );
                 }
-                None => tokio::time::sleep(LOOK).await,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -532,7 +532,7 @@ impl Suite<'_> {
             if last.outcome == Outcome::Pass || begun.elapsed() > limit {
                 return last;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

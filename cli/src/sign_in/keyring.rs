@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for another process that is signing in: as long as a user may take, and a
 /// little more.
 const LOCK_PATIENCE: Duration = Duration::from_secs(6 * 60);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Where the tokens of a sign-in are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +192,7 @@ pub(super) fn lock_file(path: &Path) -> Result<File, VaultError> {
             Err(TryLockError::WouldBlock) if since.elapsed() > LOCK_PATIENCE => {
                 return Err(VaultError("another process is signing in".to_owned()));
             }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
             if options.json {
                 screen::print_json(&as_json(&document, &scheme, state))?;
             } else {
-                tell(&document, &scheme, state);
+                print_result(&document, &scheme, state);
             }
         }
         Statement::Revocations(list) => {
@@ -88,7 +88,7 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
             if options.json {
                 screen::print_json(&list_as_json(&list, state, may_revoke))?;
             } else {
-                tell_list(&list, state, may_revoke);
+                print_list(&list, state, may_revoke);
             }
         }
     }
@@ -114,7 +114,7 @@ fn list_as_json(
     })
 }
 
-fn tell_list(list: &UnverifiedRevocationList, state: SignatureCheck, may_revoke: Option<bool>) {
+fn print_list(list: &UnverifiedRevocationList, state: SignatureCheck, may_revoke: Option<bool>) {
     screen::say(styled(BOLD, "A revocation list"));
     line("counts", &format!("from {} until {}", list.issued(), list.expires()));
     for signer in list.signers() {
@@ -165,7 +165,7 @@ fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCh
     })
 }
 
-fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCheck) {
+fn print_result(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCheck) {
     let title = format!("{} {}", document.id(), document.version());
     let publisher = screen::readable(document.publisher());
     screen::say(format!("{}, published by {publisher}", styled(BOLD, screen::readable(&title))));

@@ -24,7 +24,7 @@ pub(super) fn run(command: &TrustCommand, options: &Options) -> Result<Exit, Fai
         TrustSubcommand::Remove(command) => remove(command)?,
         TrustSubcommand::List(command) => &command.trust_root,
     };
-    tell(path, &super::read_trust_root(path)?, options)
+    print_result(path, &super::read_trust_root(path)?, options)
 }
 
 fn add(command: &AddCommand) -> Result<&Path, Failure> {
@@ -177,7 +177,7 @@ fn id_of_file(path: &Path) -> Result<KeyId, Failure> {
     })
 }
 
-fn tell(path: &Path, root: &TrustRoot, options: &Options) -> Result<Exit, Failure> {
+fn print_result(path: &Path, root: &TrustRoot, options: &Options) -> Result<Exit, Failure> {
     if options.json {
         let signers: Vec<Value> = root.signers().iter().map(document).collect();
         screen::print_json(

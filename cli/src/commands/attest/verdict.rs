@@ -39,7 +39,7 @@ pub(super) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
     if options.json {
         screen::print_json(&document(&outcome))?;
     } else {
-        tell(&outcome, options);
+        print_result(&outcome, options);
     }
     Ok(match outcome {
         Ok(_) => Exit::Fine,
@@ -158,7 +158,7 @@ fn document(outcome: &Result<VerifiedAttestation, Denial>) -> VerdictDocument<'_
     }
 }
 
-fn tell(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
+fn print_result(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
     match outcome {
         Ok(verified) => {
             let server = screen::readable(&format!("{} {}", verified.id(), verified.version()));

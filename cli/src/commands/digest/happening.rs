@@ -78,7 +78,7 @@ pub(crate) fn happenings(
     for lines in acts {
         let Some(own) = lines.first().filter(|own| Day::of(own.at) == day) else { continue };
         benign += lines.iter().filter(|line| line.basis == Some(Basis::Auto)).count();
-        for what in whats(own, lines, posture) {
+        for what in kinds_of_event(own, lines, posture) {
             happened.push(Happening::new(own, what, &named(lines, |line| what.touches(line))));
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn happenings(
 }
 
 /// The kinds of event that an act amounts to; empty if it is not worth reporting.
-fn whats(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<What> {
+fn kinds_of_event(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<What> {
     let mut whats = Vec::new();
     if lines.iter().any(|line| What::Discarded.touches(line)) {
         whats.push(What::Discarded);

@@ -127,7 +127,7 @@ fn claim_line(claim: &StoredClaim) -> String {
     format!("{}: {} by {domain} ({method}){from}{failures}", claim.server, claim.state.as_str())
 }
 
-fn tell(claims: &[StoredClaim], options: &Options) -> Result<Exit, Failure> {
+fn print_result(claims: &[StoredClaim], options: &Options) -> Result<Exit, Failure> {
     if options.json {
         let claims: Vec<Value> = claims.iter().map(claim_value).collect();
         screen::print_json(&json!({ "claims": claims }))?;
@@ -146,7 +146,7 @@ fn tell(claims: &[StoredClaim], options: &Options) -> Result<Exit, Failure> {
 fn list(named: &DirectoryPlace, options: &Options) -> Result<Exit, Failure> {
     let place = Place::read(named, options)?;
     let claims = place.database()?.claims(None).map_err(Failure::usage)?;
-    tell(&claims, options)
+    print_result(&claims, options)
 }
 
 fn start(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
@@ -219,7 +219,7 @@ fn verify(command: &ClaimVerify, options: &Options) -> Result<Exit, Failure> {
     if !options.json && !options.quiet {
         screen::remark(saying.sentence());
     }
-    tell(&[claim], options)
+    print_result(&[claim], options)
 }
 
 fn check(command: &ClaimCheck, options: &Options) -> Result<Exit, Failure> {
@@ -251,7 +251,7 @@ fn check(command: &ClaimCheck, options: &Options) -> Result<Exit, Failure> {
         screen::say("no claim is due");
         return Ok(Exit::Fine);
     }
-    tell(&claims, options)
+    print_result(&claims, options)
 }
 
 fn suspend(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
@@ -267,5 +267,5 @@ fn suspend(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
     if !options.json && !options.quiet {
         screen::remark(saying.sentence());
     }
-    tell(&[claim], options)
+    print_result(&[claim], options)
 }

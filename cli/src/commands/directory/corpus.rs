@@ -151,7 +151,7 @@ fn adjudicate(command: &CorpusAdjudicate, options: &Options) -> Result<Exit, Fai
     let mut database = place.database()?;
     let decided = adjudication::adjudicate(&mut database, definition, verdict, reason, text, now())
         .map_err(Failure::usage)?;
-    tell(&place, &decided, options)
+    print_result(&place, &decided, options)
 }
 
 fn invalidate(command: &CorpusInvalidate, options: &Options) -> Result<Exit, Failure> {
@@ -164,11 +164,11 @@ fn invalidate(command: &CorpusInvalidate, options: &Options) -> Result<Exit, Fai
         Some(owner) => adjudication::invalidate_owner(&mut database, owner, text, now()),
         None => adjudication::invalidate(&mut database, &hashes, text, now()),
     };
-    tell(&place, &decided.map_err(Failure::usage)?, options)
+    print_result(&place, &decided.map_err(Failure::usage)?, options)
 }
 
 /// Prints what is served from now on, and publishes the advisories.
-fn tell(place: &Place, decided: &Decided, options: &Options) -> Result<Exit, Failure> {
+fn print_result(place: &Place, decided: &Decided, options: &Options) -> Result<Exit, Failure> {
     let saying = match decided.advisories.is_empty() {
         true => None,
         false => Some(place.say_waiting()?),

@@ -39,7 +39,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
     }
     if !options.quiet {
         screen::say(format!("{} and {} are written", path.display(), folder.display()));
-        tell_what_is_left(&path, &found);
+        print_remaining_steps(&path, &found);
     }
     Ok(Exit::Fine)
 }
@@ -58,7 +58,7 @@ fn with_servers(starter: &str, found: &[FoundServer]) -> String {
 }
 
 /// Tells the user what is left to do before the gateway can start.
-fn tell_what_is_left(path: &Path, found: &[FoundServer]) {
+fn print_remaining_steps(path: &Path, found: &[FoundServer]) {
     if found.is_empty() {
         screen::say(
             "next: add a `[[server]]`, `holdpoint gateway --check`, `holdpoint key create --sub NAME`",

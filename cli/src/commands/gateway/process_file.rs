@@ -13,8 +13,8 @@ const NAME: &str = "gateway.pid";
 /// The largest size that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-const LOOK: Duration = Duration::from_millis(5);
-const MAX_LOOKS: u32 = 200;
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_POLLS: u32 = 200;
 
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ pub(super) fn find(home: &Path) -> Result<Option<GatewayProcess>, Failure> {
         match serde_json::from_str(&text) {
             Ok(process) => return Ok(Some(process)),
             // The gateway may be writing the file right now.
-            Err(_) if looks < MAX_LOOKS => std::thread::sleep(LOOK),
+            Err(_) if looks < MAX_POLLS => std::thread::sleep(POLL_INTERVAL),
             Err(_) => {
                 let problem = "is locked and says nothing that can be read";
                 return Err(Failure::internal(format!("`{}` {problem}", path.display())));

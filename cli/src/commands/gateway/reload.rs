@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long a reload may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Result<Exit, Failure> {
     let begun = Instant::now();
@@ -48,7 +48,7 @@ fn wait_for(
         match find(home)? {
             Some(process) if is_it(&process) => return Ok(process),
             None => return Err(Failure::unreachable("no gateway runs from this home")),
-            Some(_) if begun.elapsed() < PATIENCE => std::thread::sleep(LOOK),
+            Some(_) if begun.elapsed() < PATIENCE => std::thread::sleep(POLL_INTERVAL),
             Some(_) => {
                 let sentence = "the gateway was told to reload and has not said how it went";
                 return Err(Failure::unreachable(sentence));

@@ -55,7 +55,7 @@ pub(super) fn run(
         let document = serde_json::json!({ "server": id, "act": act, "entries": entries });
         screen::print_json(&document)?;
     } else {
-        paged(!command.pager.no_pager, || tell(act, &changed));
+        paged(!command.pager.no_pager, || print_result(act, &changed));
     }
     Ok(Exit::Fine)
 }
@@ -116,7 +116,7 @@ fn document(changed: &Changed<'_>) -> serde_json::Value {
     })
 }
 
-fn tell(act: &HistoryEvent, changed: &[Changed<'_>]) {
+fn print_result(act: &HistoryEvent, changed: &[Changed<'_>]) {
     screen::say(act_line(act));
     if changed.is_empty() {
         screen::say("  this act changed no pin");

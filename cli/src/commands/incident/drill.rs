@@ -19,7 +19,7 @@ const BOUND: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(1_200);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The polling interval, which is also the largest error of the measured times.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Serialize)]
 struct DrillDocument {
@@ -52,7 +52,7 @@ pub(super) fn run(
     if options.json {
         screen::print_json(&document)?;
     } else {
-        tell(&document, options);
+        print_result(&document, options);
     }
     Ok(exit)
 }
@@ -83,7 +83,7 @@ fn measure(
         if (has_all && begun.elapsed() >= QUIET) || begun.elapsed() >= PATIENCE {
             break;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let missing =
         expected.into_iter().filter(|(id, _)| !seen.keys().any(|sighting| sighting.node == *id));
@@ -101,7 +101,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn tell(document: &DrillDocument, options: &Options) {
+fn print_result(document: &DrillDocument, options: &Options) {
     for NodeDocument { place, seen_after_ms, .. } in &document.nodes {
         let place = styled(BOLD, screen::readable(place));
         screen::say(match seen_after_ms {

@@ -55,7 +55,7 @@ pub(crate) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
     if options.json {
         screen::print_json(&as_json(&report, &keys, heads.len()))?;
     } else {
-        tell(&report, &keys, heads.len(), options);
+        print_result(&report, &keys, heads.len(), options);
     }
     Ok(if report.is_sound() { Exit::Fine } else { Exit::Evidence })
 }
@@ -100,7 +100,7 @@ fn as_json(report: &Report, keys: &Keyring, heads: usize) -> serde_json::Value {
     })
 }
 
-fn tell(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
+fn print_result(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
     let segments: u64 = report.chains.iter().map(|chain| chain.segments).sum();
     let counts = [
         count(report.chains.len() as u64, "chain", "chains"),

@@ -22,7 +22,7 @@ pub(super) fn one_by_launch<'a>(servers: &'a [Standing<'a>]) -> Vec<OneByLaunch<
     for server in servers {
         let is_with = |group: &&mut OneByLaunch<'a>| {
             group.first.judged.server.siblings.contains(server.id)
-                && stands(group.first) == stands(server)
+                && shown_state(group.first) == shown_state(server)
         };
         match groups.iter_mut().find(is_with) {
             Some(group) => group.others.push(server.id),
@@ -73,7 +73,7 @@ fn host_of(id: &ServerId) -> &str {
 }
 
 /// Everything that is shown of a server, except its name and the time since when.
-fn stands(standing: &Standing<'_>) -> impl PartialEq + use<> {
+fn shown_state(standing: &Standing<'_>) -> impl PartialEq + use<> {
     let Standing { judged, check, .. } = standing;
     let waiting: Vec<_> = judged
         .waiting()

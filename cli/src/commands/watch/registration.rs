@@ -115,7 +115,7 @@ impl Registration {
                 let file = OsString::from(&self.file);
                 let mut command = Command::new("launchctl");
                 command.args(["bootstrap", &domain()]).arg(file);
-                given(command)
+                run(command)
             }
         })
     }
@@ -180,10 +180,10 @@ fn domain() -> String {
 fn order(program: &str, words: &[&str]) -> Order {
     let mut command = Command::new(program);
     command.args(words);
-    given(command)
+    run(command)
 }
 
-fn given(mut command: Command) -> Order {
+fn run(mut command: Command) -> Order {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => Order::Done,
