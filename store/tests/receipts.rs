@@ -279,7 +279,7 @@ fn a_key_for_arguments_that_cannot_be_used_is_told_as_what_it_is() {
 }
 
 #[test]
-fn a_line_that_somebody_added_to_the_index_is_never_signed() {
+fn a_line_that_was_added_to_the_index_is_never_signed() {
     let (_directory, home) = home();
     drop(Receipts::open(&home, Settings::default()).unwrap());
     let path = home.receipts_path().join("index").join("000001.jsonl");

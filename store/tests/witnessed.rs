@@ -546,7 +546,7 @@ fn pins_do_not_count_while_their_database_is_away() {
 
 /// Any part of the keys that proves an earlier store is enough.
 #[test]
-fn a_home_is_not_trusted_anew_while_any_half_of_the_key_is_there() {
+fn a_home_is_not_trusted_again_while_either_half_of_the_key_exists() {
     let remove = |bench: &Bench, name: &str| {
         fs::remove_file(bench.home.keys_path().join(name)).unwrap();
     };

@@ -233,7 +233,7 @@ const RIGS: [(&str, &str, &str); 3] = [
 ];
 
 #[test]
-fn a_trigger_or_a_view_of_somebody_else_is_refused() {
+fn a_foreign_trigger_or_view_is_refused() {
     for (expected, named, rig) in RIGS {
         let bench = Bench::new(Kind::Sqlite);
         let mut open = bench.sqlite();
@@ -273,7 +273,7 @@ fn a_switch_that_does_not_read_back_is_no_success() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_written_to_a_file_that_nobody_else_finds() {
+fn nothing_is_written_to_a_file_that_other_processes_cannot_find() {
     let bench = Bench::new(Kind::Sqlite);
     let mut store = bench.sqlite();
     let server = id("reports");

@@ -81,7 +81,7 @@ fn a_key_with_a_nul_character_is_one_key(kind: Kind) {
     assert!(is_sound(&*store, "reports"));
 }
 
-fn a_server_nobody_recorded_has_no_record_no_pins_and_no_loss(kind: Kind) {
+fn an_unrecorded_server_has_no_record_no_pins_and_no_loss(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     pin_tools(&mut *store, "reports", &[("make", "one")]);
@@ -328,7 +328,7 @@ on_both![
     an_entry_that_was_accepted_to_be_gone_comes_back_as_such,
     every_basis_and_every_status_comes_back,
     a_key_with_a_nul_character_is_one_key,
-    a_server_nobody_recorded_has_no_record_no_pins_and_no_loss,
+    an_unrecorded_server_has_no_record_no_pins_and_no_loss,
     rollback_withdraws_the_newest_pin_and_the_one_before_counts_again,
     what_has_no_pin_left_cannot_be_withdrawn,
     an_act_that_fails_half_way_writes_nothing,

@@ -191,7 +191,7 @@ fn a_refused_call_is_not_made(kind: Kind) {
     assert_eq!(error.to_string(), "approval `a1` is refused already");
 }
 
-fn nobody_decides_on_their_own_call(kind: Kind) {
+fn a_principal_cannot_decide_on_their_own_call(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = parked(&bench);
     for decision in [ApprovalDecision::Grant { mfa: false }, ApprovalDecision::Refuse] {
@@ -425,7 +425,7 @@ on_both![
     a_grant_that_something_else_wrote_is_not_taken,
     a_parked_call_is_granted_by_another_and_used_once,
     a_refused_call_is_not_made,
-    nobody_decides_on_their_own_call,
+    a_principal_cannot_decide_on_their_own_call,
     an_approval_is_of_one_call_only,
     what_is_late_is_neither_decided_nor_used,
     what_is_over_is_marked_and_after_a_month_forgotten,

@@ -36,7 +36,7 @@ fn a_server_whose_pins_are_all_withdrawn_has_none(kind: Kind) {
     }
 }
 
-fn pins_beside_a_surface_are_the_same_as_without_it(kind: Kind) {
+fn pins_that_share_text_with_a_surface_equal_those_that_do_not(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     pin_tools(&mut *store, "reports", &[("make", "one"), ("send", "one"), ("drop", "one")]);
@@ -92,7 +92,7 @@ fn lines_of_history_are_counted_by_basis_and_moment(kind: Kind) {
 on_both![
     a_baseline_has_the_wanted_pins_and_knows_of_the_others,
     a_server_whose_pins_are_all_withdrawn_has_none,
-    pins_beside_a_surface_are_the_same_as_without_it,
+    pins_that_share_text_with_a_surface_equal_those_that_do_not,
     a_sighting_is_that_of_the_last_observation,
     lines_of_history_are_counted_by_basis_and_moment,
 ];

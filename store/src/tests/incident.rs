@@ -21,7 +21,7 @@ fn everywhere(level: IncidentLevel) -> Incident {
     Incident { level, scope: IncidentScope::All, reason: Some("a token leaked".to_owned()) }
 }
 
-fn an_incident_survives_a_restart_and_ends_when_somebody_says_so(kind: Kind) {
+fn an_incident_survives_a_restart_and_ends_on_command(kind: Kind) {
     let bench = Bench::new(kind);
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
     let incident = everywhere(IncidentLevel::High);
@@ -367,7 +367,7 @@ on_both![
     the_day_a_key_was_used_is_not_sealed,
     older_rows_with_their_older_seal_are_noticed,
     a_key_that_is_gone_leaves_the_state_in_doubt_until_a_person_accepts_it,
-    an_incident_survives_a_restart_and_ends_when_somebody_says_so,
+    an_incident_survives_a_restart_and_ends_on_command,
     egress_is_blocked_and_unblocked_by_itself,
     a_revocation_keeps_the_latest_moment_whatever_the_clock_does,
     each_thing_that_a_person_did_is_an_event_and_stays_one,

@@ -33,7 +33,7 @@ fn edited(kind: Kind) -> (Bench, Box<dyn Store>) {
     (bench, store)
 }
 
-fn approving_an_edited_entry_mends_that_entry_and_no_other(kind: Kind) {
+fn approving_an_edited_entry_repairs_only_that_entry(kind: Kind) {
     let (_bench, mut store) = edited(kind);
     approve(&mut *store, "reports", vec![pin("make", "three", Basis::Person)]).unwrap();
     let book = store.pins(&id("reports")).unwrap();
@@ -63,7 +63,7 @@ fn nothing_but_an_approval_is_written_over_an_edited_entry(kind: Kind) {
     assert_eq!(store.snapshot(&server).unwrap(), before);
 }
 
-fn another_entry_can_be_pinned_beside_an_edited_one_which_stays_held(kind: Kind) {
+fn another_entry_can_be_pinned_while_an_edited_one_stays_held(kind: Kind) {
     let (_bench, mut store) = edited(kind);
     pin_tools(&mut *store, "reports", &[("other", "one")]);
     let book = store.pins(&id("reports")).unwrap();
@@ -179,9 +179,9 @@ fn rows_of_nonsense_can_be_approved_away(kind: Kind) {
 }
 
 on_both![
-    approving_an_edited_entry_mends_that_entry_and_no_other,
+    approving_an_edited_entry_repairs_only_that_entry,
     nothing_but_an_approval_is_written_over_an_edited_entry,
-    another_entry_can_be_pinned_beside_an_edited_one_which_stays_held,
+    another_entry_can_be_pinned_while_an_edited_one_stays_held,
     approving_in_a_lost_book_pins_what_was_approved_and_nothing_else,
     a_lost_server_can_be_quarantined_and_observed_and_stays_lost,
     approving_a_removed_server_keeps_none_of_its_orphaned_pins,

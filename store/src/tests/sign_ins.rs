@@ -70,7 +70,7 @@ fn one_process_at_a_time_replaces_a_record(kind: Kind) {
     assert_eq!(unknown, Claimed::Unknown);
 }
 
-fn a_replaced_record_is_nobodys_claim(kind: Kind) {
+fn replacing_a_record_ends_its_claim(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     let grant = record(SignInKind::Grant, "g");
@@ -142,7 +142,7 @@ fn records_are_bounded(kind: Kind) {
 on_both![
     what_was_used_cannot_be_used_again,
     one_process_at_a_time_replaces_a_record,
-    a_replaced_record_is_nobodys_claim,
+    replacing_a_record_ends_its_claim,
     an_owner_lists_and_removes_what_is_theirs,
     what_has_expired_is_removed,
     records_are_bounded,

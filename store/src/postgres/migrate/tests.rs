@@ -56,7 +56,7 @@ fn a_migration_that_fails_leaves_the_version_before() {
 }
 
 #[test]
-fn a_schema_with_tables_of_somebody_elses_is_refused_and_not_touched() {
+fn a_schema_with_foreign_tables_is_refused_and_not_touched() {
     let Some(url) = postgres_url() else { return };
     let bench = Bench::on(&url);
     let schema = bench.address().schema;

@@ -39,7 +39,7 @@ fn a_database_that_goes_away_is_told_at_once_and_used_again_when_it_is_back() {
 }
 
 #[test]
-fn a_connection_that_was_cut_while_nobody_used_it_is_made_anew_unnoticed() {
+fn an_idle_connection_that_was_cut_is_reopened_silently() {
     let Some(url) = postgres_url() else { return };
     let mut proxied = Proxied::new(&url);
     for name in ["server.pin", "server.quarantine", "server.release"] {

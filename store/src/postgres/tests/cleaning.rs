@@ -47,7 +47,7 @@ fn kept(bench: &Bench) -> String {
 }
 
 #[test]
-fn a_shared_database_is_cleaned_once_for_all_nodes_and_its_tables_are_written_anew() {
+fn a_shared_database_is_redacted_once_for_all_nodes_and_its_tables_are_rewritten() {
     let Some(url) = postgres_url() else { return };
     let bench = Bench::on(&url);
     old(&bench);
