@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_or_names_nobody_is_not_taken() {
+    async fn messages_that_are_too_long_or_without_recipient_are_refused() {
         let told = |length: usize| Told {
             principal: [7; 32],
             server: "files".parse().unwrap(),
