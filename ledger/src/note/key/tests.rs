@@ -86,7 +86,7 @@ fn keys_of_other_kinds_are_refused_by_kind() {
 }
 
 #[test]
-fn keys_for_which_anybody_can_sign_are_refused() {
+fn keys_with_forgeable_signatures_are_refused() {
     // The points of small order, and a number that is not the coordinate of any point.
     let points = [
         "0100000000000000000000000000000000000000000000000000000000000000",
