@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_lines_stand_beside_each_other_and_far_ones_are_counted() {
+    fn changed_lines_are_side_by_side_and_far_ones_are_counted() {
         let old = entry(r#"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":"x"}"#);
         let new = entry(r#"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":"y"}"#);
         let rows = rows(Some(&old), Some(&new));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_stands_beside_itself_where_others_were_added_before_it() {
+    fn a_member_is_paired_with_itself_after_others_were_added_before_it() {
         let old = entry(r#"{"d":"one","z":1}"#);
         let new = entry(r#"{"a":1,"b":2,"d":"two","z":1}"#);
         let rows = rows(Some(&old), Some(&new));

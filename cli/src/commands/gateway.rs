@@ -121,7 +121,7 @@ impl Running {
             );
         }
         screen::say(format!("listening on {address}: {}/mcp", settings.front.public_url.as_str()));
-        self.serve_beside(settings).await?;
+        self.serve_separate_addresses(settings).await?;
         if let Some(address) = peers {
             screen::say(format!("other nodes on {address}"));
         }
@@ -143,7 +143,7 @@ impl Running {
     }
 
     /// Serves the admin API and the metrics on their own addresses, if they have any.
-    async fn serve_beside(&self, settings: &GatewaySettings) -> Result<(), Failure> {
+    async fn serve_separate_addresses(&self, settings: &GatewaySettings) -> Result<(), Failure> {
         if let Some(address) = settings.front.admin_listen {
             let (address, _) =
                 serve_admin(self.node.clone(), address).await.map_err(Failure::usage)?;

@@ -93,7 +93,7 @@ fn a_change_is_told_to_those_who_subscribed_until_they_cancel() {
 }
 
 #[test]
-fn a_withheld_change_is_told_to_nobody_and_still_made() {
+fn a_withheld_change_is_made_without_a_notification() {
     let played = Played::new("added_required");
     played.server.lock().unwrap().is_withholding = true;
     played.ask("initialize", &json!({}));

@@ -60,7 +60,7 @@ fn only_a_person_approves_and_an_auditor_only_looks() {
 }
 
 #[test]
-fn words_that_nobody_approved_are_shown_to_people_only() {
+fn unapproved_text_is_only_shown_to_people() {
     let setup = Setup { scenario: "description_change".to_owned(), ..Setup::usual() };
     let station = Station::start(&setup);
     let robot = station.key(&["--sub", "bot", "--group", "admins", "--admin"]);

@@ -346,7 +346,7 @@ fn a_document_for_a_program_admits_that_file_alone() {
 }
 
 #[test]
-fn a_program_may_be_bound_by_whoever_asks() {
+fn a_caller_may_bind_the_program() {
     let bench = Bench::new();
     prepared(&bench);
     bench.file("server", "#!/bin/sh\n");

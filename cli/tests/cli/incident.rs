@@ -300,7 +300,7 @@ fn ending_what_is_not_on_does_nothing() {
 }
 
 #[test]
-fn ways_out_are_closed_by_anybody_and_opened_by_a_person() {
+fn any_user_may_block_egress_and_only_a_person_unblocks_it() {
     let bench = Bench::new();
     let blocked = bench.run(["incident", "block-egress"]).exits(0);
     blocked.says("EGRESS BLOCKED").says("by ada");

@@ -164,7 +164,7 @@ fn a_changed_baseline_is_not_pinned_over_without_a_terminal() {
 }
 
 #[test]
-fn pinning_again_what_did_not_change_asks_nobody() {
+fn pinning_an_unchanged_server_again_asks_no_question() {
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);

@@ -416,7 +416,7 @@ fn no_export_keeps_a_character_that_hides() {
 
 /// Reading each once takes seconds; reading all of them for each used to take minutes.
 #[test]
-fn thousands_of_folders_that_nobody_knows_are_verified_in_one_go() {
+fn thousands_of_unknown_folders_are_verified_in_one_pass() {
     let bench = Bench::new();
     let _ledger = Ledger::usual(&bench.home());
     for number in 0..3_000_u64 {

@@ -36,7 +36,7 @@ fn is_clean(answer: &Answer, what: &str) {
 }
 
 #[test]
-fn no_command_prints_words_that_nobody_accepted_into_a_pipe() {
+fn no_command_prints_unaccepted_server_text_to_a_pipe() {
     let bench = Bench::new();
     let server = poisoned(&bench);
     is_clean(&server.run(&bench, "check", &[]).exits(10), "check --");
@@ -221,7 +221,7 @@ fn a_removed_tool_takes_one_line_and_a_boolean_is_shown_as_it_is() {
 }
 
 #[test]
-fn a_tool_whose_members_only_moved_waits_for_nobody() {
+fn a_tool_with_reordered_members_needs_no_approval() {
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);

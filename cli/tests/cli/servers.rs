@@ -199,7 +199,7 @@ fn a_server_is_named_in_one_way_only() {
 }
 
 #[test]
-fn a_url_where_nobody_listens_cannot_be_reached() {
+fn a_url_without_a_listener_cannot_be_reached() {
     let bench = Bench::new();
     // The port was just free, and is used by no other test.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

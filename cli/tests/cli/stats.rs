@@ -116,7 +116,7 @@ fn the_card_has_what_was_counted() {
 }
 
 #[test]
-fn a_period_stands_beside_the_one_before() {
+fn a_period_is_shown_next_to_the_one_before() {
     let bench = Bench::new();
     for (days_ago, calls) in [(2, 1), (28, 10), (32, 100), (58, 1_000), (62, 10_000)] {
         counted(&bench, "files", days_ago, &[(Counter::Calls, calls)]);

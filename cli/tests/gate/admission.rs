@@ -124,7 +124,7 @@ fn a_server_that_is_pinned_by_hand_stays_anchored_to_its_signer() {
 
 /// The configuration requires an attestation, so the first pin includes the signer.
 #[test]
-fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
+fn a_first_manual_pin_includes_the_signer() {
     let bench = Bench::unattended();
     let launch = prepared(&bench);
     let pin = || {
@@ -189,7 +189,7 @@ fn is_held_as_another(bench: &Bench, launch: &[OsString]) {
 /// Gaining an attestation is not a change, whatever else of the server's identity changed
 /// meanwhile.
 #[test]
-fn a_server_that_was_pinned_before_anybody_vouched_for_it_is_no_other_one() {
+fn a_server_that_gains_an_attestation_stays_the_same_server() {
     let bench = Bench::unattended();
     prepared(&bench);
     let server = FolderServer::new(&bench, &json!([report_tool()]));

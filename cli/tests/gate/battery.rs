@@ -100,7 +100,7 @@ fn a_change_while_the_gate_was_down_is_held_at_the_first_call() {
 }
 
 #[test]
-fn a_change_that_nobody_is_told_of_is_held_once_the_view_is_too_old() {
+fn an_unannounced_change_is_held_once_the_view_is_too_old() {
     for case in cases() {
         let bench = Bench::new();
         let scenario = Scenario::new(&bench, &case.name);

@@ -59,7 +59,7 @@ fn a_released_server_is_what_its_client_saw() {
 }
 
 #[test]
-fn a_server_that_nobody_ran_is_looked_at_as_by_a_client_that_can_do_nothing() {
+fn a_server_that_never_ran_is_checked_as_by_a_client_without_capabilities() {
     let bench = Bench::unattended();
     let server = choosy(&bench);
     server.run(&bench, "pin", &[]).exits(0);

@@ -309,7 +309,7 @@ fn a_tool_that_is_held_stops_no_other() {
 }
 
 #[test]
-fn a_tool_that_nobody_listed_is_no_way_to_the_server() {
+fn a_call_of_an_unlisted_tool_does_not_reach_the_server() {
     let bench = Bench::new();
     let script = Script::new(&bench);
     let mut client = Client::through_gate(&bench, &[], &script.launch());

@@ -294,7 +294,7 @@ fn a_server_that_closes_its_input_and_stays() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_are_dropped() {
+fn responses_without_a_request_are_dropped() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);
     let stray = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"stray":true}}}}"#);

@@ -131,7 +131,7 @@ fn a_server_that_waits_is_approved_under_monitor_too() {
 }
 
 #[test]
-fn a_release_of_a_server_that_nobody_approved_pins_nothing() {
+fn releasing_an_unapproved_server_pins_nothing() {
     let bench = asking();
     let script = everything(&bench);
     pending(&bench, &script).end().exits(0);

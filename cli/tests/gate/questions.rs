@@ -80,7 +80,7 @@ fn an_error_in_the_client_leaves_the_call_held() {
 }
 
 #[test]
-fn the_change_is_shown_to_whoever_asks_for_it() {
+fn the_change_is_shown_on_request() {
     let (_bench, _scenario, mut client, id) = held(ALLOWED, &can_ask());
     let question = client.notice("elicitation/create");
     decide(&mut client, &question, "accept", "show the change");
@@ -93,7 +93,7 @@ fn the_change_is_shown_to_whoever_asks_for_it() {
 }
 
 #[test]
-fn nobody_is_asked_where_that_is_not_allowed_or_not_possible() {
+fn no_question_is_asked_if_not_allowed_or_not_possible() {
     for (settings, capabilities) in [("", can_ask()), (ALLOWED, json!({}))] {
         let (_bench, _scenario, mut client, id) = held(settings, &capabilities);
         refused(&client.answer_to(&json!(id)), HELD);

@@ -170,7 +170,7 @@ fn without_sessions_a_server_that_does_not_say_who_it_is_keeps_no_call_for_ever(
 
 /// Connects to a server that sends more than is read, and waits for the exit.
 #[track_caller]
-fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
+fn ends_with_unread_output(mut command: Command) -> ExitStatus {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut gate = command.spawn().unwrap();
     let greeting = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
@@ -222,7 +222,7 @@ fn a_gate_in_front_of_an_address_ends_though_its_client_reads_nothing() {
         _ => http_server::accepted(),
     });
     let command = bench.command(["run", "--server", ID, "--url", &server.url()]);
-    ends_though_nobody_reads(command);
+    ends_with_unread_output(command);
     // How many requests were read before the path to the server was full depends on timing.
     let taken = receipts(&bench).len() as u64;
     assert!((1..=ASKED).contains(&taken), "{taken}");
@@ -238,7 +238,7 @@ fn a_gate_whose_server_has_ended_ends_though_its_client_reads_nothing() {
     script.on("initialize", json!([{ "repeat": [FLOOD, note.to_string()] }, { "hang": true }]));
     let mut command = bench.command(["run", "--server", ID, "--"]);
     command.args(script.launch());
-    ends_though_nobody_reads(command);
+    ends_with_unread_output(command);
     all_is_recorded(&bench);
 }
 

@@ -68,7 +68,7 @@ fn changed() -> (Bench, Script, Client, Value) {
 }
 
 #[test]
-fn texts_that_nobody_accepted_reach_the_client_nowhere() {
+fn unaccepted_texts_never_reach_the_client() {
     let (_bench, _script, mut client, introduced) = changed();
     assert_eq!(introduced["result"]["instructions"], "Read what is old.");
     for (method, member) in [
@@ -363,7 +363,7 @@ fn talkative(posture: &str) -> (Value, Value, String) {
 }
 
 #[test]
-fn what_a_server_says_beside_its_contract_does_not_reach_the_client() {
+fn server_messages_outside_the_contract_do_not_reach_the_client() {
     for posture in ["shield", "guard", "strict"] {
         let (greeting, list, heard) = talkative(posture);
         let expected = json!({
@@ -377,14 +377,14 @@ fn what_a_server_says_beside_its_contract_does_not_reach_the_client() {
 }
 
 #[test]
-fn under_monitor_the_client_is_shown_what_a_server_says_beside_its_contract() {
+fn under_monitor_the_client_sees_server_messages_outside_the_contract() {
     let (greeting, list, _) = talkative("monitor");
     assert_eq!(greeting["serverInfo"]["title"], "smuggled");
     assert_eq!(list["note"], "smuggled");
 }
 
 #[test]
-fn a_name_and_capabilities_that_nobody_accepted_are_not_shown() {
+fn unaccepted_names_and_capabilities_are_not_shown() {
     let (_bench, _script, mut client) = greeted_again("strict", &|said| {
         said["serverInfo"]["name"] = json!("smuggled");
         said["serverInfo"]["version"] = json!("2, smuggled");

@@ -125,7 +125,7 @@ fn unwire_leaves_what_a_person_guarded_and_says_so() {
 }
 
 #[test]
-fn a_host_that_nobody_knows_is_a_sentence_of_its_own() {
+fn an_unknown_host_has_its_own_error_message() {
     let bench = Bench::new();
     let said = |host| bench.run(["wire", host]).exits(2).err;
     assert!(
@@ -138,7 +138,7 @@ fn a_host_that_nobody_knows_is_a_sentence_of_its_own() {
 }
 
 #[test]
-fn nobody_is_asked_where_nobody_is() {
+fn no_question_is_asked_without_a_terminal() {
     let (bench, cursor, _) = two();
     let answer = bench.run(["wire"]).exits(2);
     assert!(answer.err.contains("`--yes`"), "{}", answer.err);
@@ -324,7 +324,7 @@ fn files_of_the_project_are_found_from_inside_it() {
 }
 
 #[test]
-fn pins_and_status_are_shown_beside_the_server() {
+fn pins_and_status_are_shown_with_the_server() {
     let (bench, _, _) = two();
     let capture = r#"{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}"#;
     bench.file("capture.json", capture);

@@ -41,7 +41,7 @@ fn with_nothing_there_it_has_only_notes() {
 }
 
 #[test]
-fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
+fn an_unguarded_server_is_an_error_that_the_suggested_command_fixes() {
     let station = Station::new();
     station.cursor(&json!({ "time": server(), "files": guarded_server("cursor.files", binary()) }));
     let document = doctor(&station, 15);
@@ -272,7 +272,7 @@ fn two_entries_with_one_id_are_a_note() {
 
 /// The command suggested for a program that is not on `PATH` fixes the entry.
 #[test]
-fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
+fn the_suggested_command_fixes_a_program_that_is_not_on_path() {
     let station = Station::new();
     station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
     let document = doctor(&station, 15);
@@ -294,7 +294,7 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
 
 /// Only the host knows what a relative path is relative to.
 #[test]
-fn a_command_by_half_a_path_that_is_not_found_is_mended_by_wiring_anew() {
+fn wiring_again_fixes_a_relative_path_that_is_not_found() {
     let station = Station::new();
     // A person wrote the entry, so it is only removed by name.
     station.cursor(&json!({ "time": guarded_server("time", "tools/holdpoint") }));

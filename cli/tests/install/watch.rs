@@ -93,7 +93,7 @@ fn a_file_that_is_empty_for_a_moment_has_nothing_new_afterwards() {
 }
 
 #[test]
-fn a_file_that_is_broken_when_the_watcher_begins_has_nothing_new_once_it_is_mended() {
+fn a_file_that_is_broken_when_the_watcher_starts_has_nothing_new_once_repaired() {
     let station = Station::new();
     station.cursor(&json!({}));
     fs::write(station.cursor_path(), "{\"mcpServers\": {").unwrap();

@@ -235,7 +235,7 @@ fn receipts_of_all_nodes_are_listed_by_each() {
 }
 
 #[test]
-fn whoever_connects_to_the_nodes_own_address_without_their_key_gets_nothing() {
+fn a_connection_to_the_peer_address_without_the_cluster_key_gets_nothing() {
     let Some(database) = Database::shared() else { return };
     let fleet = Fleet::start(database, 1, "", "session");
     let peer = &fleet.nodes[0].peer;

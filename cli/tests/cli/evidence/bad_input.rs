@@ -247,7 +247,7 @@ const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// The binary as a user whom permissions stop; `None` if that is not possible.
 #[cfg(unix)]
-fn as_nobody(bench: &Bench, words: &[&str]) -> Option<std::process::Command> {
+fn as_unprivileged_user(bench: &Bench, words: &[&str]) -> Option<std::process::Command> {
     let command = bench.command(words);
     if !rustix::process::geteuid().is_root() {
         return Some(command);
@@ -292,7 +292,7 @@ fn what_may_not_be_read_is_named() {
     let words = ["receipts", "verify", folder_word, "--key", key_word];
     let verify = |options: &[&str]| {
         let words: Vec<&str> = words.iter().chain(options).copied().collect();
-        as_nobody(bench, &words).map(answer)
+        as_unprivileged_user(bench, &words).map(answer)
     };
     let Some(sound) = verify(&[]) else {
         testing::not_run("no other user can be had here, and permissions do not stop root");

@@ -110,7 +110,7 @@ fn a_first_look_that_left_something_out_is_told_twice() {
 }
 
 #[test]
-fn pins_that_were_tampered_with_are_told_before_what_mended_them() {
+fn tampered_pins_are_reported_before_their_repair() {
     let history = [act(1, "server.approve"), line(1, 2, "pin.discarded", Basis::Person)];
     let happened = check(&history, &[What::Discarded, What::Approved]);
     assert_eq!((happened[0].entry_count, happened[1].entry_count), (1, 0));
