@@ -1,5 +1,6 @@
-// What the TypeScript SDK costs beside the same session without it, in one run, over a transport in memory. Prints each
-// figure with its bound and exits with 1 if one is over it. Run by ./scripts/sdk typescript bench.
+// Measures the cost of the TypeScript SDK, compared with the same session without it in the same
+// run, over an in-memory transport. Prints each figure with its bound, and exits with 1 if one
+// exceeds it. Run by ./scripts/sdk typescript bench.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
@@ -25,7 +26,8 @@ const now = () => Number(process.hrtime.bigint()) / 1e3;
 /** The time that this thread has had a processor, in microseconds: what else the machine does is not counted. */
 function processorTime() {
   try {
-    // Makes the kernel bring the figure up to date, which it otherwise does a few hundred times a second.
+    // Makes the kernel update the counter, which it otherwise does only a few hundred times a
+    // second.
     process.cpuUsage();
     return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[0]) / 1e3;
   } catch {
@@ -111,7 +113,7 @@ async function lists() {
   const [same, moving] = [await session(list, { relistMaxAge: 0 }), await session(list, { relistMaxAge: 0 })];
   await ask(same);
   await ask(moving);
-  // All of them in turn, and the median of each.
+  // Time all of them in turn, and take the median of each.
   const times = { parse: [], bare: [], unchanged: [], fresh: [], changed: [] };
   for (let round = 0; round < 15; round++) {
     times.parse.push(await timed(() => JSON.parse(text)));

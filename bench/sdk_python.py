@@ -105,7 +105,7 @@ def time_lists() -> dict[str, float]:
 
 def time_import() -> float:
     program = "import time; t=time.perf_counter(); import holdpoint; print(time.perf_counter()-t)"
-    # An installed package has its modules compiled.
+    # The modules of an installed package are compiled.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = [sys.executable, "-c", program]
     return min(float(subprocess.run(words, env=env, capture_output=True, text=True, check=True).stdout) for _ in range(9))

@@ -1,4 +1,5 @@
-//! Callers of a gateway over HTTP: each is a session on a connection of its own, and as quick as one can be.
+//! Callers of a gateway over HTTP, each with its own session and connection, optimized for low
+//! overhead.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -17,27 +18,27 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const VERSION: &str = "2025-06-18";
-/// How much of an answer is looked at.
+/// How many bytes of a response are inspected.
 const HEAD_BYTES: usize = 128;
 
-/// One session of one principal.
+/// A session of a principal.
 #[derive(Debug)]
 pub struct HttpCaller {
     connection: SendRequest<Full<Bytes>>,
     headers: HeaderMap,
 }
 
-/// What a request was answered with.
+/// The response to a request.
 #[derive(Debug)]
 pub struct HttpAnswer {
     pub took: Duration,
     pub bytes: usize,
-    /// The beginning of the body, or all of it where it was asked for.
+    /// The beginning of the body, or the whole body if requested.
     pub text: Vec<u8>,
 }
 
 impl HttpCaller {
-    /// Connects and begins a session.
+    /// Connects and opens a session.
     pub async fn begin(address: SocketAddr, key: &str) -> Result<HttpCaller, Failure> {
         let mut caller = HttpCaller::connect(address, key).await?;
         let body = format!(
@@ -70,17 +71,17 @@ impl HttpCaller {
         Ok(HttpCaller { connection, headers })
     }
 
-    /// Who calls, and in which session.
+    /// The headers that identify the caller and its session.
     pub fn identity(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// Goes on as another caller, over the same connection.
+    /// Continues as another caller over the same connection.
     pub fn take_on(&mut self, identity: &HeaderMap) {
         self.headers.clone_from(identity);
     }
 
-    /// Calls a tool, whose result is a text of so many bytes.
+    /// Calls a tool whose result is a text of this many bytes.
     pub async fn call(&mut self, tool: usize, bytes: usize) -> Result<Duration, Failure> {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo__tool_{tool}","arguments":{{"query":"{bytes}","limit":20}}}}}}"#
@@ -90,7 +91,7 @@ impl HttpCaller {
         if is_whole { Ok(answer.took) } else { Err(unexpected(&answer.text)) }
     }
 
-    /// Calls a tool and returns the answer, whatever it is; `None` if the caller is not known any more.
+    /// Calls a tool and returns any response; `None` if the caller is no longer authenticated.
     pub async fn try_call(&mut self, tool: usize) -> Result<Option<Vec<u8>>, Failure> {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo__tool_{tool}","arguments":{{"query":"100","limit":20}}}}}}"#
@@ -103,7 +104,7 @@ impl HttpCaller {
         Ok(Some(read(response, true).await?.1))
     }
 
-    /// Asks a server of ours something that no gateway passes on.
+    /// Sends our own server a request that no gateway forwards.
     pub async fn ask_server(address: SocketAddr, method: &str) -> Result<u64, Failure> {
         let mut caller = HttpCaller::connect(address, "none").await?;
         let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}"}}"#);
@@ -113,7 +114,7 @@ impl HttpCaller {
         Ok(number.parse()?)
     }
 
-    /// Lists the tools. The answer is read whole.
+    /// Lists the tools, and reads the whole response.
     pub async fn list(&mut self) -> Result<HttpAnswer, Failure> {
         self.ask(r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#.to_owned(), true).await
     }
@@ -140,7 +141,7 @@ impl HttpCaller {
     }
 }
 
-/// How many bytes a body has, and its beginning or all of it.
+/// The length of a body, and its beginning or all of it.
 async fn read(response: Response<Incoming>, is_kept: bool) -> Result<(usize, Vec<u8>), Failure> {
     let status = response.status();
     let mut body = response.into_body();

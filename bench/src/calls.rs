@@ -1,4 +1,4 @@
-//! Receipts of calls as a gate writes them, with everything in them that is usually there.
+//! Receipts of calls as a gate writes them, with all the usual members.
 
 use contract::time::Timestamp;
 use ledger::line::{Encoder, LineHash, Place};
@@ -11,10 +11,10 @@ use ledger::sample;
 use std::fs::File;
 use std::io::{self, Write};
 
-/// When the first call is made; the others follow a millisecond apart.
+/// The time of the first call; the others follow at intervals of a millisecond.
 const FIRST: i64 = 1_763_253_195_123;
 
-/// The decision on the call of this number.
+/// The decision on call `number`.
 pub fn decision(number: u64) -> Decision<'static> {
     Decision {
         trace_id: Some(Text("4bf92f3577b34da6a3ce929d0e0e4736")),
@@ -73,7 +73,7 @@ pub fn decision(number: u64) -> Decision<'static> {
     }
 }
 
-/// How it ended.
+/// The outcome of call `number`.
 pub fn outcome(number: u64) -> Outcome {
     Outcome {
         size_bytes_out: 2_048,
@@ -90,7 +90,8 @@ fn receipt_id(number: u64) -> ReceiptId {
     ReceiptId(u128::from(number).to_be_bytes())
 }
 
-/// Encodes, hashes and writes the two lines of each call in a loop: the least they can cost, without lock, tree or signature.
+/// Only encodes, hashes and writes the two lines of each call: the minimum cost, without lock, tree
+/// or signature.
 pub fn write_alone(file: &mut File, calls: impl Iterator<Item = u64>) -> io::Result<()> {
     let (mut encoder, mut line) = (Encoder::default(), Vec::new());
     let mut place = Place { seq: 0, prev: LineHash::NONE };

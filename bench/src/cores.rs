@@ -1,14 +1,15 @@
-//! How much two cores of this machine do. Two threads of one core are counted as two cores by many systems, and hash no
-//! more together than one of them does alone: then nothing is gained by working side by side.
+//! Measures what a second core of this machine is worth. Many systems count two hardware threads of
+//! one core as two cores, although they hash no more together than one does alone: then parallel
+//! work gains nothing.
 
 use sha2::{Digest, Sha256};
 use std::time::{Duration, Instant};
 
-/// How long each is timed.
+/// The duration of each measurement.
 const TIMED: Duration = Duration::from_millis(100);
 const PIECE: [u8; 4096] = [7; 4096];
 
-/// What two threads hash in the same time, times what one does: 2 with two cores, 1 with one.
+/// The amount that two threads hash, relative to one: 2 with two cores, 1 with one.
 pub fn two_times_one() -> f64 {
     let alone = hashed();
     let both: u64 = std::thread::scope(|scope| {
@@ -18,7 +19,7 @@ pub fn two_times_one() -> f64 {
     both as f64 / (alone as f64).max(1.0)
 }
 
-/// Pieces that this thread hashes in its time.
+/// The number of pieces that this thread hashes in that time.
 fn hashed() -> u64 {
     let until = Instant::now() + TIMED;
     let mut state = Sha256::new();

@@ -1,4 +1,4 @@
-//! The programs that stand between callers and a server over HTTP, each as a process of its own.
+//! The programs between callers and a server over HTTP, each in its own process.
 
 use contract::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -11,17 +11,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use store::{ActorType, ApiKeyHash, ApiKeyStore, By, Home, NewApiKey, SqliteStore, Witnessed};
 
-/// A process that listens, until this is dropped.
+/// A listening process, ended on drop.
 #[derive(Debug)]
 pub struct Door {
     process: Child,
-    /// Kept open: a process that says more must not end because no one reads it.
+    /// Kept open so that further output does not end the process.
     _output: BufReader<ChildStdout>,
     pub address: SocketAddr,
 }
 
 impl Door {
-    /// Starts a program that prints its address in its first line.
+    /// Starts a program that prints its address on its first line.
     pub fn open(command: &mut Command) -> io::Result<Door> {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let output = process.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
@@ -43,7 +43,7 @@ impl Door {
         self.process.id()
     }
 
-    /// Has the process end by itself, and waits for that.
+    /// Asks the process to exit, and waits for it.
     pub fn terminate(&mut self, patience: Duration) -> io::Result<()> {
         let id = self.process_id().to_string();
         Command::new("kill").args(["-TERM", &id]).status()?;
@@ -65,7 +65,7 @@ impl Drop for Door {
     }
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct DoorPrograms {
     echo: PathBuf,
@@ -74,7 +74,7 @@ pub struct DoorPrograms {
 }
 
 impl DoorPrograms {
-    /// The programs beside this one; `HOLDPOINT` names another gateway.
+    /// The programs next to this one; `HOLDPOINT` names another gateway.
     pub fn find() -> io::Result<DoorPrograms> {
         let this = std::env::current_exe()?;
         let beside =
@@ -94,7 +94,7 @@ impl DoorPrograms {
         Ok(programs)
     }
 
-    /// The server that all doors lead to.
+    /// Starts the server behind all doors.
     pub fn echo(&self, tools: usize) -> io::Result<Door> {
         Door::open(Command::new(&self.echo).arg(tools.to_string()))
     }
@@ -103,20 +103,20 @@ impl DoorPrograms {
         Door::open(Command::new(&self.proxy).arg(server.to_string()))
     }
 
-    /// A command on a home.
+    /// A command with this home.
     pub fn holdpoint(&self, home: &Path) -> Command {
         let mut command = Command::new(&self.holdpoint);
         command.env("HOLDPOINT_HOME", home);
         command
     }
 
-    /// The gateway, with the configuration of this home.
+    /// Starts the gateway with the configuration of this home.
     pub fn gateway(&self, home: &Path) -> io::Result<Door> {
         Door::open(self.holdpoint(home).args(["gateway", "--quiet"]))
     }
 }
 
-/// A home with a gateway's configuration, and a key for each principal.
+/// A home with a gateway's configuration, and one key per principal.
 #[derive(Debug)]
 pub struct GatewayHome {
     folder: tempfile::TempDir,
@@ -124,7 +124,8 @@ pub struct GatewayHome {
 }
 
 impl GatewayHome {
-    /// Configures a gateway in front of one server, with so many policies and so many principals.
+    /// Configures a gateway in front of one server, with the given numbers of policies and
+    /// principals.
     pub fn new(
         server: SocketAddr,
         policies: usize,
@@ -138,7 +139,7 @@ impl GatewayHome {
         let mut store = Witnessed::new(Box::new(SqliteStore::open(&home)?), &home);
         let mut keys = Vec::new();
         for number in 0..principals {
-            // As random as a measurement needs it.
+            // Random enough for a measurement.
             let secret = Sha256::digest(format!("{number} {}", folder.path().display()));
             let key = format!("hp_{}", hex::encode(secret));
             let new = NewApiKey {
@@ -162,7 +163,7 @@ impl GatewayHome {
         self.folder.path()
     }
 
-    /// Adds lines to the gateway's configuration.
+    /// Appends lines to the gateway's configuration.
     pub fn configure(&self, lines: &str) -> io::Result<()> {
         let path = self.path().join("gateway.toml");
         let text = std::fs::read_to_string(&path)?;
@@ -191,7 +192,8 @@ url = "http://{server}/mcp"
     )
 }
 
-/// One policy permits the calls, one forbids some during an incident, and the others are about teams.
+/// One policy permits the calls, one forbids some of them during an incident, and the others
+/// concern teams.
 fn policy_texts(count: usize) -> String {
     let mut texts = String::from(
         r#"@id("callers")

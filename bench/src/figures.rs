@@ -4,19 +4,19 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-/// What was measured, as far as it matters for the exit code.
+/// The results that determine the exit code.
 #[derive(Debug, Default)]
 pub struct Figures {
     over: usize,
 }
 
 impl Figures {
-    /// A figure that may be at most so large.
+    /// Reports a figure with an upper bound.
     pub fn tell(&mut self, what: &str, figure: f64, bound: f64) {
         self.judge(what, figure, "at most", bound, figure <= bound);
     }
 
-    /// A figure that has to be at least so large.
+    /// Reports a figure with a lower bound.
     pub fn tell_at_least(&mut self, what: &str, figure: f64, bound: f64) {
         self.judge(what, figure, "at least", bound, figure >= bound);
     }
@@ -44,12 +44,12 @@ pub fn exit_code(measured: Result<Figures, Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// The most memory that this process ever had; none where the system does not tell.
+/// The peak memory of this process; `None` if the system does not report it.
 pub fn peak_bytes() -> Option<u64> {
     memory("VmHWM:")
 }
 
-/// The memory that this process has now; none where the system does not tell.
+/// The current memory of this process; `None` if the system does not report it.
 pub fn resident_bytes() -> Option<u64> {
     memory("VmRSS:")
 }

@@ -1,8 +1,8 @@
-//! Inputs made to cost as much as the limits allow.
+//! Inputs that cost as much as the limits allow.
 
 pub mod lists;
 
-/// Pairs of tools, before and after, with a name for each.
+/// Pairs of tools before and after a change, each with a name.
 pub fn pairs() -> Vec<(&'static str, String, String)> {
     let tool = |schema: String| format!(r#"[{{"name":"t","inputSchema":{schema}}}]"#);
     let list = |count: usize, item: &dyn Fn(usize) -> String| -> String {
@@ -10,7 +10,7 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
     };
     let mut pairs = Vec::new();
     let mut pair = |name, old: String, new: String| pairs.push((name, tool(old), tool(new)));
-    // Branches that are all alike and all different: matching them could be quadratic.
+    // Similar but distinct branches: matching them could be quadratic.
     let branches = |bound: usize| {
         list(6_000, &|n| format!(r#"{{"type":"string","maxLength":{}}}"#, n + bound))
     };
@@ -29,7 +29,7 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
         format!(r#"{{"allOf":[{}]}}"#, branches(1)),
         format!(r#"{{"allOf":[{}]}}"#, branches(9_000)),
     );
-    // References that lead on, each to two others.
+    // A chain of references, each to two others.
     let chain = |kind: &str| {
         let definitions = list(4_000, &|n| {
             format!(
@@ -43,7 +43,7 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
         )
     };
     pair("references", chain("string"), chain("integer"));
-    // Every property is another way to the same definition.
+    // Every property is another path to the same definition.
     let many = |kind: &str| {
         let properties = list(12_000, &|n| format!(r##""p{n}":{{"$ref":"#/$defs/a"}}"##));
         format!(r##"{{"properties":{{{properties}}},"$defs":{{"a":{{"type":"{kind}"}}}}}}"##)
@@ -75,7 +75,7 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
         schema
     };
     pair("nested_branches", nested(r#"{"type":"string"}"#), nested(r#"{"type":"integer"}"#));
-    // Every property leads to a definition that says much and asserts little.
+    // Every property refers to a large definition that asserts little.
     let wordy = |kind: &str| {
         let properties = list(1_000, &|n| format!(r##""p{n}":{{"$ref":"#/$defs/a"}}"##));
         let examples = list(100_000, &|_| "0".to_owned());
@@ -90,7 +90,7 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
         format!(r#"{{"properties":{{"{long_name}":{{"properties":{{{inner}}}}}}}}}"#)
     };
     pair("long_name", long("string"), long("integer"));
-    // Members that MCP does not know, beside the schema.
+    // Members that MCP does not define, next to the schema.
     let members = |count: usize| {
         format!(
             r#"[{{"name":"t","inputSchema":{{}},{}}}]"#,
@@ -108,7 +108,7 @@ pub fn pairs() -> Vec<(&'static str, String, String)> {
     pairs
 }
 
-/// Texts that make a reader's tree as large as it gets beside its bytes.
+/// Texts whose parse tree is as large as possible relative to their bytes.
 pub fn bulky() -> Vec<(&'static str, String)> {
     let tools = |member: &dyn Fn(usize) -> String| {
         let tools: Vec<String> =

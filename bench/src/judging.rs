@@ -1,4 +1,4 @@
-//! What the gate does with a list that it has just been sent, one step after the other, each with the time that it takes.
+//! Runs the gate's steps on a new list one after the other, and times each.
 
 use contract::schema::Additions;
 use contract::surface::{Entry, ListKind, Surface, SurfaceReader};
@@ -13,20 +13,20 @@ use gate::unseen::judge_server_again;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long each step took, in processor time of this thread: what else the machine does is not counted.
+/// The processor time of each step in this thread, not counting other activity on the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
     /// Reading the new list.
     pub reading: Duration,
-    /// Reading the pins of the old one from their texts.
+    /// Reading the pins of the old list from their texts.
     pub pins: Duration,
-    /// Comparing the two, scanning the new one, and the verdicts.
+    /// Comparing the two, scanning the new one, and computing the verdicts.
     pub judging: Duration,
-    /// Judging a second time, as after something was accepted.
+    /// Judging again, as after an approval.
     pub again: Duration,
-    /// What each posture would hold, and what calls may not use yet.
+    /// Computing what each posture would hold, and the restrictions on calls.
     pub rest: Duration,
-    /// All that is done with the new list where nothing is pinned yet, reading included.
+    /// Processing the new list if nothing is pinned yet, including reading it.
     pub first_use: Duration,
 }
 
@@ -36,10 +36,9 @@ impl Times {
     }
 }
 
-/// Judges a list against pins of how it was, as the gate does when the list came.
+/// Judges a list against pins of its old version, as the gate does when a list arrives.
 ///
-/// # Panics
-/// If either list cannot be read, or nothing in it changed: then nothing was measured.
+/// # Panics If either list cannot be read, or if nothing changed, since then nothing was measured.
 pub fn judge(old: &str, new: &str) -> Times {
     let mut times = Times::default();
     let old = read(&Arc::from(old));
@@ -47,7 +46,8 @@ pub fn judge(old: &str, new: &str) -> Times {
     let surface = timed(&mut times.reading, || read(&new));
     assert!(old.unreadable().is_empty(), "{:?}", old.unreadable());
     assert!(surface.unreadable().is_empty(), "{:?}", surface.unreadable());
-    // Strings that a person approved are not scanned again, which takes longer for some lists and not so long for others.
+    // Strings that a person approved are not scanned again, which makes some lists slower and
+    // others faster: use the slower result.
     for basis in [Basis::FirstUse, Basis::Person] {
         let times_of_basis = judge_against(&old, &surface, basis);
         if times_of_basis.total() + times.reading > times.total() {
@@ -65,7 +65,7 @@ pub fn judge(old: &str, new: &str) -> Times {
 
 fn judge_against(old: &Surface, new: &Surface, basis: Basis) -> Times {
     let mut times = Times::default();
-    // As the store reads pins: each from its text.
+    // Read each pin from its text, as the store does.
     let pinned: Vec<Entry> = timed(&mut times.pins, || {
         let again = |entry: &Entry| Entry::from_raw(entry.id().clone(), entry.raw());
         old.entries().filter_map(|entry| again(entry).ok()).collect()
@@ -91,7 +91,7 @@ fn judge_against(old: &Surface, new: &Surface, basis: Basis) -> Times {
     times
 }
 
-/// As the gate reads it: the entries share the text of the page.
+/// Reads a list as the gate does: its entries share the text of the page.
 fn read(page: &Arc<str>) -> Surface {
     let mut reader = SurfaceReader::default();
     reader.list_shared(ListKind::Tools, std::slice::from_ref(page));
@@ -114,7 +114,7 @@ fn timed<T>(time: &mut Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The time that this thread has had a processor; where the system does not tell, the time that went by.
+/// The processor time of this thread, or elapsed time if the system does not report it.
 fn processor_time() -> Duration {
     static BEGUN: std::sync::LazyLock<std::time::Instant> =
         std::sync::LazyLock::new(std::time::Instant::now);

@@ -1,5 +1,5 @@
-//! What the measurements share: surfaces that look like real ones, hostile ones, a server and a client that cost next to
-//! nothing, and times that can be compared.
+//! Shared by the measurements: realistic and hostile surfaces, a server and a client with
+//! negligible cost, and comparable timings.
 
 pub mod callers;
 pub mod calls;

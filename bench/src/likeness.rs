@@ -1,9 +1,10 @@
-//! Surfaces like those that real servers have: descriptions of a paragraph, a handful of parameters, some nesting.
+//! Surfaces like those of real servers: descriptions of a paragraph, a handful of parameters, some
+//! nesting.
 
 use std::fmt::Write;
 use std::ops::Range;
 
-/// A `tools/list` result with so many tools. `changed` is the one whose description differs from the usual.
+/// A `tools/list` result with `count` tools. `changed` is the tool with a different description.
 pub fn tools(count: usize, changed: Option<usize>) -> String {
     page(0..count, changed, None)
 }

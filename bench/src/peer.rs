@@ -1,4 +1,5 @@
-//! A client that is as quick as one can be: requests are made beforehand, and answers are known by their id alone.
+//! A client with minimal overhead: requests are prepared in advance, and responses are only
+//! identified by their id.
 
 use crate::server::value_after;
 use std::io::{self, BufRead, BufReader, Write};
@@ -6,11 +7,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Ids count from here, so that all are of the same length.
+/// Ids start here, so that all have the same length.
 const FIRST_ID: u64 = 1_000_000_000;
 const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
-/// A request whose bytes are there but for the number in its id.
+/// A prepared request, except for the number in its id.
 #[derive(Debug)]
 pub struct Request {
     line: Vec<u8>,
@@ -32,7 +33,7 @@ impl Request {
         Request { line: line.into_bytes() }
     }
 
-    /// The line with this number in it.
+    /// The request line with this number.
     pub fn numbered(&mut self, number: u64) -> &[u8] {
         let digits = (FIRST_ID + number).to_string();
         let place = self.line.get_mut(ANSWER.len()..ANSWER.len() + digits.len());
@@ -43,16 +44,16 @@ impl Request {
     }
 }
 
-/// What an answer is.
+/// The kind of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Result,
-    /// The gate holds it.
+    /// The gate holds the call.
     Held,
     Error,
 }
 
-/// A session with a server, or with what stands in front of one.
+/// A session with a server, or with a program in front of one.
 #[derive(Debug)]
 pub struct Peer {
     child: Child,
@@ -64,7 +65,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts the program and nothing more. What it says on standard error goes nowhere.
+    /// Starts the program. Its standard error is discarded.
     pub fn start(command: &mut Command) -> io::Result<Peer> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -78,7 +79,7 @@ impl Peer {
         Ok(Peer { child, input, output, line: Vec::new(), sent: 0, answered: 0 })
     }
 
-    /// Shakes hands and lists the tools; answers how many there are.
+    /// Performs the handshake and lists the tools. Returns how many there are.
     pub fn greet(&mut self) -> io::Result<usize> {
         let hello = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}"#;
         self.ask(&mut Request::new("initialize", hello))?;
@@ -102,13 +103,13 @@ impl Peer {
         }
     }
 
-    /// Makes a request and waits for its answer.
+    /// Sends a request and waits for the response.
     pub fn ask(&mut self, request: &mut Request) -> io::Result<Answer> {
         self.send(request)?;
         self.receive()
     }
 
-    /// Makes a request that has to be answered with a result; tells how long that took.
+    /// Sends a request that must succeed. Returns how long it took.
     pub fn time(&mut self, request: &mut Request) -> io::Result<Duration> {
         let line = request.numbered(self.sent);
         self.sent += 1;
@@ -120,7 +121,7 @@ impl Peer {
         if answer == Answer::Result { Ok(took) } else { Err(unexpected(&self.line)) }
     }
 
-    /// Makes `count` calls with that many in flight, and hands out each answer.
+    /// Makes `count` calls with the given number in flight, and passes on each response.
     pub fn pipeline(
         &mut self,
         request: &mut Request,
@@ -150,7 +151,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Waits for the next answer; notifications before it are passed over.
+    /// Waits for the next response, and skips notifications before it.
     pub fn receive(&mut self) -> io::Result<Answer> {
         loop {
             self.line.clear();
@@ -168,19 +169,19 @@ impl Peer {
         }
     }
 
-    /// The result of the last answer, where that is a number.
+    /// The result of the last response, if it is a number.
     pub fn number(&self) -> io::Result<u64> {
         let number = value_after(&self.line, b"\"result\":")
             .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
         number.ok_or_else(|| unexpected(&self.line))
     }
 
-    /// The last line that was read.
+    /// The last line received.
     pub fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Requests made, and answers read.
+    /// The numbers of requests sent and responses received.
     pub fn counts(&self) -> (u64, u64) {
         (self.sent, self.answered)
     }
@@ -189,14 +190,14 @@ impl Peer {
         self.child.id()
     }
 
-    /// Closes the input and waits for the end.
+    /// Closes the input and waits for the process to exit.
     pub fn finish(mut self) -> io::Result<ExitStatus> {
         self.input = None;
         io::copy(&mut self.output, &mut io::sink())?;
         self.child.wait()
     }
 
-    /// Kills the process at once.
+    /// Kills the process.
     pub fn kill(mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)
@@ -207,7 +208,7 @@ impl Peer {
     }
 }
 
-/// What an answer should not have been.
+/// An error for an unexpected response.
 pub fn unexpected(line: &[u8]) -> io::Error {
     let beginning = line.get(..line.len().min(400)).unwrap_or_default();
     io::Error::other(format!("unexpected answer: {}", String::from_utf8_lossy(beginning)))

@@ -1,17 +1,17 @@
-//! What another process has of the machine; nothing where the system does not tell.
+//! The resources of another process; `None` if the system does not report them.
 
 use std::time::Duration;
 
 /// The memory of a process, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What it has now: its own and that of files.
+    /// The current resident memory: its own and that of files.
     pub resident: u64,
-    /// What it asked for itself.
+    /// Anonymous memory.
     pub own: u64,
-    /// Parts of files, its program and libraries above all. Others may share them.
+    /// Mapped files, mainly its program and libraries. Other processes may share them.
     pub files: u64,
-    /// The most that it ever had.
+    /// The peak of the resident memory.
     pub peak: u64,
 }
 
@@ -36,7 +36,7 @@ impl Memory {
     }
 }
 
-/// The cores that this process had before it, and all that it starts, was put on one of them. Dropped, it has them back.
+/// Pins this process and its future children to one core, and restores the previous cores on drop.
 #[derive(Debug)]
 pub struct Cores {
     #[cfg(target_os = "linux")]
@@ -45,7 +45,7 @@ pub struct Cores {
 
 #[cfg(target_os = "linux")]
 impl Cores {
-    /// Stays on one core, another one for each turn.
+    /// Pins to one core, a different one for each turn.
     pub fn only_one(turn: usize) -> std::io::Result<Cores> {
         use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
         let before = sched_getaffinity(None)?;
@@ -69,13 +69,13 @@ impl Drop for Cores {
 
 #[cfg(not(target_os = "linux"))]
 impl Cores {
-    /// Where cores cannot be chosen, all of them are used.
+    /// If cores cannot be selected, all of them are used.
     pub fn only_one(_: usize) -> std::io::Result<Cores> {
         Ok(Cores {})
     }
 }
 
-/// What the threads of a process that are there now have worked so far.
+/// The processor time used so far by the current threads of a process.
 pub fn processor_time(process_id: u32) -> Option<Duration> {
     let threads = std::fs::read_dir(format!("/proc/{process_id}/task")).ok()?;
     let worked = threads.flatten().filter_map(|thread| {
@@ -85,7 +85,7 @@ pub fn processor_time(process_id: u32) -> Option<Duration> {
     Some(Duration::from_nanos(worked.sum()))
 }
 
-/// Its open files, pipes and the like.
+/// The number of open file descriptors.
 pub fn descriptors(process_id: u32) -> Option<usize> {
     Some(std::fs::read_dir(format!("/proc/{process_id}/fd")).ok()?.flatten().count())
 }

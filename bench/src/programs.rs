@@ -1,23 +1,23 @@
-//! The programs that are measured, and how each is put in front of the server.
+//! The programs that are measured, and how each is placed in front of the server.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The id under which the gate knows the server.
+/// The gate's id of the server.
 pub const SERVER_ID: &str = "bench";
 
-/// What stands between the client and the server.
+/// The program between the client and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
     Nothing,
     Relay,
     Gate,
-    /// The gate, and it confines the server.
+    /// The gate, with the server confined.
     ConfinedGate,
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     pub echo: PathBuf,
@@ -26,7 +26,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// The programs beside this one, where one build puts them all; `HOLDPOINT` names another gate.
+    /// The programs next to this one, where a build puts them; `HOLDPOINT` names another gate.
     pub fn find() -> io::Result<Programs> {
         let this = std::env::current_exe()?;
         let beside =
@@ -44,7 +44,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// The command for a server with that many tools behind `between`.
+    /// The command for a server with this many tools behind `between`.
     pub fn server(&self, between: Between, home: &Path, tools: usize, edition: u64) -> Command {
         let mut command = match between {
             Between::Nothing => Command::new(&self.echo),
@@ -74,7 +74,7 @@ impl Programs {
         command
     }
 
-    /// The same programs, with another server.
+    /// The same programs with another server.
     pub fn with_server(&self, echo: PathBuf) -> Programs {
         Programs { echo, ..self.clone() }
     }

@@ -1,8 +1,8 @@
-//! Times of many calls, in rounds.
+//! Statistics over the times of many calls, in rounds.
 
 use std::time::Duration;
 
-/// The times of one round: the middle, and what one call in a hundred exceeds.
+/// The median and the 99th percentile of a round.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
     pub p50: f64,
@@ -10,7 +10,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// In microseconds.
+    /// Converts to microseconds.
     pub fn of(times: &[Duration]) -> Round {
         let mut times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
         times.sort_by(f64::total_cmp);
@@ -18,19 +18,19 @@ impl Round {
     }
 }
 
-/// What a quarter of the values does not exceed: of rounds, the quarter that others disturbed least.
+/// The first quartile: of several rounds, one of those least disturbed by other activity.
 pub fn first_quarter(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.25)
 }
 
-/// The middle of what is not sorted yet.
+/// The median of unsorted values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.5)
 }
 
-/// The value that this share of the sorted ones does not exceed; 0 where there are none.
+/// The quantile of sorted values; 0 if there are none.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)

@@ -1,26 +1,26 @@
-//! A server that does as little as one can: it finds in a line what it has to answer with, and builds no tree of it.
+//! A server with minimal overhead: it searches a line for the parts it needs, without parsing it.
 //!
-//! It reads what `peer` writes and what the gate asks by itself, and would misread much else.
+//! It understands the messages of `peer` and the gate's own requests, and might misread others.
 
 use crate::likeness;
 use std::io::{self, IoSlice, Write};
 
-/// The tools on one page of the list.
+/// The number of tools per page of the list.
 pub const PAGE_TOOLS: usize = 1_000;
 
-/// Asks the server to change one tool, and to say so before it answers.
+/// Makes the server change one tool, and announce it before the response.
 pub const CHANGE: &str = "bench/change";
-/// Asks how many calls came here.
+/// Asks for the number of calls received.
 pub const COUNT: &str = "bench/count";
 /// The tool that changes.
 pub const CHANGING: usize = 1;
 
-/// How far into a line its id, its method and the name of the tool are.
+/// How much of a line is searched for the id, the method and the name of the tool.
 const HEAD_BYTES: usize = 512;
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
-/// What the server knows between two messages.
+/// The state of the server.
 #[derive(Debug)]
 pub struct Server {
     pages: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with this many tools, one of which has a text that names the edition.
+    /// A server with this many tools, one of which has a description that contains the edition.
     pub fn new(tools: usize, edition: u64) -> Server {
         let mut server = Server { pages: Vec::new(), tools, edition, calls: 0 };
         server.write_pages();
@@ -41,7 +41,7 @@ impl Server {
         self.pages = pages_of(self.tools, self.edition);
     }
 
-    /// Answers one line, which comes without its line feed.
+    /// Answers one line, given without its newline.
     pub fn answer(&mut self, line: &[u8], output: &mut impl Write) -> io::Result<()> {
         let head = line.get(..line.len().min(HEAD_BYTES)).unwrap_or_default();
         let Some(id) = value_after(head, b"\"id\":") else { return Ok(()) };
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-/// The pages of a list in which one tool has a text that names the edition.
+/// The pages of a list in which one tool's description contains the edition.
 pub fn pages_of(tools: usize, edition: u64) -> Vec<String> {
     let old = format!("the records of collection {CHANGING}.");
     let new = format!("the records of collection {CHANGING}, edition {edition}.");
@@ -106,7 +106,7 @@ fn write_result(output: &mut impl Write, id: &[u8], result: &str) -> io::Result<
     )
 }
 
-/// With one system call where there is room: what others do with their messages, too.
+/// Writes with one system call if possible, as other implementations do.
 fn write_parts<const N: usize>(output: &mut impl Write, parts: &[&[u8]; N]) -> io::Result<()> {
     let mut slices = parts.map(IoSlice::new);
     let mut slices = slices.as_mut_slice();
@@ -121,21 +121,21 @@ fn write_parts<const N: usize>(output: &mut impl Write, parts: &[&[u8]; N]) -> i
     Ok(())
 }
 
-/// What follows a member's name, up to the next comma or brace.
+/// The value of a member, up to the next comma or brace.
 pub fn value_after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = after(line, name)?;
     let end = rest.iter().position(|byte| matches!(byte, b',' | b'}'))?;
     rest.get(..end)
 }
 
-/// The text that follows a member's name and its quotation mark.
+/// The string value of a member.
 pub fn string_after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let rest = after(line, name)?;
     let end = rest.iter().position(|byte| *byte == b'"')?;
     rest.get(..end)
 }
 
-/// The text of a call's arguments: the last string of the line.
+/// The text in a call's arguments: the last string of the line.
 fn text_of(line: &[u8]) -> Option<&[u8]> {
     let head = line.get(..line.len().min(HEAD_BYTES))?;
     let start = line.len() - (after(head, b"\"query\":\"")?.len() + line.len() - head.len());

@@ -1,4 +1,4 @@
-//! Sessions of many principals on a few servers in one process, over transports that keep everything in memory.
+//! Sessions of many principals on a few servers in one process, over in-memory transports.
 
 use contract::surface::ListKind;
 use engine::decide::{Path, PreflightLimits};
@@ -29,7 +29,7 @@ use wire::listing::ListOutcome;
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const HANDSHAKE: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"reports","version":"1"}}"#;
-/// How long a session is waited for until it is ready.
+/// How long to wait for a session to be ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A call of one tool.
@@ -39,7 +39,7 @@ pub fn frame(tool: usize) -> String {
     )
 }
 
-/// The answer to it.
+/// The response to that call.
 pub fn answer(tool: usize) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{tool},"result":{{"content":[{{"type":"text","text":"report {tool}"}}]}}}}"#
@@ -77,7 +77,7 @@ fn store_of(home: &Home) -> Outcome<Witnessed> {
     Ok(Witnessed::new(Box::new(SqliteStore::open(home)?), home))
 }
 
-/// A server with so many tools, pinned at first use in a home of its own.
+/// A server with this many tools, pinned on first use in its own home.
 pub fn situation(directory: &FilePath, server: usize, tools: usize) -> Outcome<Arc<Situation>> {
     let home = Home::open(&directory.join(format!("server-{server}-{tools}")))?;
     let lists = ListKind::ALL.into_iter().map(|list| match list {
@@ -92,10 +92,11 @@ pub fn situation(directory: &FilePath, server: usize, tools: usize) -> Outcome<A
     Ok(Arc::new(judge_of(&home, server)?.take_in(&seen, surface, now())?.situation))
 }
 
-/// What a session's server was sent, as long as it is listened to.
+/// The server's end of a session, which receives messages as long as the server runs.
 #[derive(Clone)]
 struct ServerEnd {
-    /// The thread that plays the server. It gets every message but calls, which are only counted.
+    /// The thread that simulates the server. It gets every message except calls, which are only
+    /// counted.
     plays: Option<Sender<(usize, Vec<u8>)>>,
     number: usize,
     calls: Arc<AtomicUsize>,
@@ -122,7 +123,7 @@ impl ServerOutlet for ServerEnd {
     }
 
     fn gather(&mut self, request: &Outgoing<'_>) -> bool {
-        // Frames are brought one by one here, so nothing is ever gathered but what needs no receipt.
+        // Frames are sent one by one here, so only messages without a receipt are ever collected.
         let _ = self.put(request);
         true
     }
@@ -144,12 +145,13 @@ impl ServerOutlet for ServerEnd {
 #[derive(Debug)]
 pub struct Sessions {
     pub sessions: Vec<Arc<Session>>,
-    /// The calls that arrived at servers.
+    /// The number of calls that arrived at servers.
     pub calls: Arc<AtomicUsize>,
 }
 
 impl Sessions {
-    /// Opens sessions of so many principals on so many servers. Each greets its server, and its tools are known.
+    /// Opens sessions of this many principals on this many servers. Each session completes its
+    /// handshake, and its tools become known.
     pub fn open(
         directory: &FilePath,
         recorder: &Arc<Recorder>,
@@ -194,7 +196,7 @@ impl Sessions {
         Ok(opened)
     }
 
-    /// Each session makes one call, which waits until its tools are known.
+    /// Each session makes one call, which waits until the session's tools are known.
     fn wait_until_ready(&self) -> Outcome<()> {
         let before = self.calls.load(Ordering::Relaxed);
         self.sessions.iter().for_each(|session| call(session, frame(0).as_bytes()));
@@ -210,13 +212,13 @@ impl Sessions {
     }
 }
 
-/// A client makes a call.
+/// Makes a call as the client.
 pub fn call(session: &Session, frame: &[u8]) {
     session.client_said(frame, false);
     session.client_paused();
 }
 
-/// The server answers it.
+/// Answers the call as the server.
 pub fn answered(session: &Session, frame: &[u8]) {
     session.server_said(frame, false);
     session.server_paused();
@@ -228,7 +230,7 @@ fn greet(session: &Session) {
     call(session, br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
 }
 
-/// Plays a server until its sessions are gone.
+/// Simulates a server until its sessions are gone.
 fn play(
     sessions: Vec<Arc<Session>>,
     tools: usize,
@@ -266,7 +268,7 @@ fn open_server(
     let begun = judge.begin(&Seen::default())?;
     let sentinel = Sentinel::new(store_of(&home)?.index_path(), None)?;
     let (driver, wakes) = channel();
-    // The view stays fresh: no list is fetched while calls are measured.
+    // Keep the view fresh, so that no list is fetched while calls are measured.
     let settings =
         ServerSettings { relist_max_age: Duration::from_secs(3_600), ..ServerSettings::default() };
     let server = Arc::new(Server::new(ServerParts {

@@ -1,4 +1,4 @@
-//! This process's standard input and output, without a buffer between.
+//! This process's standard input and output, unbuffered.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,9 @@
-//! Times within one run. Only ratios are worth telling: machines differ, and are busy.
+//! Times within one run. Only ratios are meaningful, since machines differ and may be busy.
 
 use std::time::{Duration, Instant};
 
-/// The best time of each of some tasks, run in turn. On a busy machine the best is what the work itself takes: whatever
-/// else goes on only ever adds to it.
+/// The best time of each task, run in turn. On a busy machine, the best time is the closest to that
+/// of the work itself, since other activity only adds to it.
 pub fn best_times<const N: usize>(
     rounds: usize,
     mut tasks: [&mut dyn FnMut(); N],
@@ -19,7 +19,8 @@ pub fn best_times<const N: usize>(
     times.map(|times| times.into_iter().min().unwrap_or_default())
 }
 
-/// What all threads of this process have worked so far; none where the system does not tell.
+/// The processor time used so far by all threads of this process; `None` if the system does not
+/// report it.
 pub fn cpu_time() -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
@@ -30,7 +31,7 @@ pub fn cpu_time() -> Option<Duration> {
     None
 }
 
-/// What all threads of this process work while something is done.
+/// The processor time used by all threads of this process during some work.
 pub fn cpu_time_of(work: impl FnOnce()) -> Duration {
     let before = cpu_time();
     work();

@@ -1,7 +1,8 @@
-//! What judging costs when a server means it badly: hostile lists, scaled down so that an unoptimized build reads them.
+//! Limits the cost of judging lists of a hostile server, scaled down so that an unoptimized build
+//! can read them.
 //!
-//! The figures are ratios of processor time within one run, so neither a slow nor a busy machine matters. `lists` measures
-//! the whole sizes in an optimized build.
+//! The figures are ratios of processor time within one run, so neither a slow nor a busy machine
+//! matters. `lists` measures the full sizes in an optimized build.
 #![allow(
     clippy::expect_used,
     clippy::print_stdout,
@@ -12,12 +13,13 @@ use holdpoint_bench::hostile::lists::{Pair, Size, pairs};
 use holdpoint_bench::judging::judge;
 use std::time::Duration;
 
-/// A list may take so many times as long as reading an ordinary one of its size does. Measured: up to 40.
+/// How many times as long as reading an ordinary list of the same size a list may take. Measured:
+/// up to 40.
 const MOST: f64 = 120.0;
-/// A list that is over the bound is measured again: only what is slow each time is slow.
+/// A list above the bound is measured again: only one that is slow every time is too slow.
 const ATTEMPTS: usize = 3;
 
-/// How long an ordinary list of this size takes to read: tools with many properties.
+/// The time to read an ordinary list of this size: tools with many properties.
 fn yardstick(size: Size) -> Duration {
     let ordinary = pairs(size).find(|pair| pair.name == "properties of another type");
     let ordinary = ordinary.expect("one of the lists");
@@ -28,7 +30,7 @@ fn yardstick(size: Size) -> Duration {
     (readings / READINGS).max(Duration::from_millis(1))
 }
 
-/// The best of some attempts, as far as they are needed.
+/// The best of several attempts, stopping at the first within the bound.
 fn figure(pair: &Pair, yardstick: Duration) -> f64 {
     let (old, new) = (pair.before(), pair.after());
     let mut best = f64::INFINITY;

@@ -1,9 +1,11 @@
-//! A stdio server that plays a script, for tests only: whatever a broken or hostile server does is a few steps of one.
+//! A scripted stdio server, for tests only: any broken or hostile behaviour can be written as a few
+//! steps.
 //!
-//! The argument names a JSON file. Its `turns` has, by method, a list of turns, the last of which repeats; `start` is played
-//! first, `response` for what answers a request of ours, `end` at the end of input. A turn is a list of steps: a text is a line,
-//! in which `$ID`, `$COUNT`, `$ARGUMENTS` and `$LINE` (as a JSON string) stand for what came; see `play` for the others. `record`
-//! names a file that gets every byte that was read.
+//! The argument names a JSON file. Its `turns` contains a list of turns per method, the last of
+//! which repeats; `start` runs first, `response` for responses to our requests, `end` at the end of
+//! input. A turn is a list of steps. A string step is a line to send, in which `$ID`, `$COUNT`,
+//! `$ARGUMENTS` and `$LINE` (as a JSON string) are replaced by parts of the message; for other
+//! steps see `play`. `record` names a file to which every byte read is appended.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -20,7 +22,7 @@ use std::path::Path;
 use std::process::{Command, Stdio, exit};
 use std::time::Duration;
 
-/// Bytes are written in pieces of this size where there are many.
+/// Large amounts of bytes are written in pieces of this size.
 const PIECE: usize = 64 * 1024;
 
 fn main() {
@@ -47,7 +49,7 @@ fn main() {
 struct Heard {
     text: String,
     message: Value,
-    /// As the bytes it came as: `1e2` is another id than `100`.
+    /// The original bytes of the id: `1e2` is a different id than `100`.
     id: String,
 }
 
@@ -86,29 +88,29 @@ fn play(step: &Value, heard: &Heard, count: usize) {
     };
     let (name, value) = members.iter().next().unwrap();
     match name.as_str() {
-        // Text without a line feed.
+        // A text without a newline.
         "raw" => write(filled(value.as_str().unwrap(), heard, count).as_bytes()),
         "bytes" => write(&serde_json::from_value::<Vec<u8>>(value.clone()).unwrap()),
-        // That many letters, without a line feed.
+        // This many letters, without a newline.
         "fill" => fill(value.as_u64().unwrap()),
         // `[times, step]`.
         "repeat" => (0..value[0].as_u64().unwrap()).for_each(|_| play(&value[1], heard, count)),
         "stderr" => std::io::stderr().write_all(value.as_str().unwrap().as_bytes()).unwrap(),
         "exit" => exit(i32::try_from(value.as_i64().unwrap()).unwrap()),
         "abort" => std::process::abort(),
-        // Neither reads nor writes any more.
+        // Stops reading and writing.
         "hang" => loop {
             std::thread::park();
         },
         "sleep_ms" => std::thread::sleep(Duration::from_millis(value.as_u64().unwrap())),
-        // Until a test makes the file.
+        // Waits until a test creates the file.
         "await_file" => {
             while !Path::new(value.as_str().unwrap()).exists() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
         "touch" => write_whole(value.as_str().unwrap(), ""),
-        // The number of this process, of a child that ends with nobody.
+        // Writes the id of this process, or of a child that outlives everything.
         "number" => write_whole(value.as_str().unwrap(), &std::process::id().to_string()),
         "child" => {
             let mut sleep = Command::new("sleep");
@@ -137,7 +139,7 @@ fn fill(mut count: u64) {
     }
 }
 
-/// A client that is gone ends the server, as it would most real ones.
+/// Writes to the client. If the client is gone, the server exits, as most real servers would.
 fn write(bytes: &[u8]) {
     let mut out = stdout().lock();
     if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
@@ -145,7 +147,7 @@ fn write(bytes: &[u8]) {
     }
 }
 
-/// The file is there with all of its content, or not at all.
+/// Writes the file atomically.
 fn write_whole(path: &str, text: &str) {
     let part = format!("{path}.part");
     fs::write(&part, text).unwrap();

@@ -1,4 +1,4 @@
-//! Approving is a person's act: who it is, and whether one is there.
+//! Approving is an act of a person: finds out who that is, and whether a person is present.
 
 use crate::configuration::Configuration;
 use crate::failure::Failure;
@@ -7,7 +7,8 @@ use crate::screen;
 use std::io::{BufRead, IsTerminal};
 use store::By;
 
-/// The name that goes into the record. It is the user's own word: where the name has to be certain, use [`account`].
+/// The name that goes into the record. It comes from the environment, so the user can set it to
+/// anything: where the name has to be certain, use [`account`].
 pub(crate) fn name() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|variable| {
         std::env::var(variable).ok().filter(|name| !name.is_empty() && name.len() <= 128)
@@ -15,15 +16,15 @@ pub(crate) fn name() -> String {
     named.unwrap_or_else(|| "somebody".to_owned())
 }
 
-/// This name, deciding now.
+/// An act by this name, decided now.
 pub(crate) fn by(name: &str) -> By<'_> {
     By { name, at: now() }
 }
 
 /// The name of the account that this process runs under. Unlike `$USER`, an environment variable cannot change it.
 ///
-/// Only accounts in `/etc/passwd` are found: those of a directory service would need the C library's `getpwuid`, which is
-/// unsafe to call.
+/// Only accounts in `/etc/passwd` are found: those of a directory service would need the C
+/// library's `getpwuid`, whose call is `unsafe`.
 #[cfg(unix)]
 pub(crate) fn account() -> Option<String> {
     let file = std::fs::read("/etc/passwd").ok()?;
@@ -45,11 +46,12 @@ fn account_in(passwd: &str, uid: u32) -> Option<String> {
     })
 }
 
-/// Makes sure that a person decides: what is about to be approved is shown again, and the person types a word.
+/// Requires a person to confirm: shows again what is about to be approved, and asks for a typed
+/// word.
 ///
-/// An agent with a shell must not approve its own change, so without a terminal the configuration must allow it. The
-/// word is fixed: digits of a hash would bind nothing, because the server chooses the definition and can search for one
-/// whose hash begins the same.
+/// An agent with a shell must not approve its own change, so without a terminal the configuration
+/// must allow it. The word is fixed. Typing the first digits of a hash would add nothing: the
+/// server chooses the definition, and can search for one whose hash has the same first digits.
 pub(crate) fn confirm(
     configuration: &Configuration,
     what: &str,
@@ -66,7 +68,7 @@ pub(crate) fn confirm(
     if read_line()? == WORD { Ok(()) } else { Err(Failure::held("nothing was approved")) }
 }
 
-/// Makes sure that a person says yes.
+/// Requires a person to answer yes.
 pub(crate) fn confirm_yes(configuration: &Configuration, question: &str) -> Result<(), Failure> {
     if configuration.is_unattended() {
         return Ok(());
@@ -86,8 +88,8 @@ fn need_terminal() -> Result<(), Failure> {
     }
 }
 
-/// Requires a terminal for input and output: text of a server that no person accepted is shown on a terminal only, and a
-/// person has to see it to decide on it.
+/// Requires a terminal for input and output: server text that no person has accepted is only shown
+/// on a terminal, and a person has to see it to decide on it.
 pub(crate) fn need_screen() -> Result<(), Failure> {
     match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! What can be typed. Help texts are part of the interface: each command has an example.
+//! The command line. Help texts are part of the interface: each command has an example.
 
 pub(crate) mod admission;
 pub(crate) mod approvals;
@@ -50,12 +50,12 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What was typed.
+    /// Parses the command line.
     pub(crate) fn read() -> clap::error::Result<Arguments> {
         run::read(std::env::args_os()).map_or_else(Arguments::read_any, Ok)
     }
 
-    /// What was typed, as one of all commands.
+    /// Parses the command line with all commands.
     fn read_any() -> clap::error::Result<Arguments> {
         let mut command = Arguments::definition();
         let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;

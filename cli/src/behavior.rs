@@ -1,4 +1,4 @@
-//! Trying what a server's tools do: for a session, and by hand (`check --behavioral`).
+//! Tries the tools of a server: for a session, and by hand (`check --behavioral`).
 
 use crate::report::ObservedTool;
 use crate::screen;
@@ -12,7 +12,7 @@ use gate::verdict::Verdict;
 use std::path::Path;
 use wire::Upstream;
 
-/// What tries the tools of a server, where the operator allows it.
+/// A prober for the tools of a server, if the operator allows trying them.
 pub(crate) fn prober(consent: Consent, upstream: &Upstream, home: &Path) -> Option<Prober> {
     match consent {
         Consent::Off | Consent::NotOwned => None,
@@ -25,16 +25,17 @@ fn isolation(home: &Path) -> Option<Box<dyn Isolation>> {
     Some(Box::new(SandboxIsolation::new(helper, home.to_owned())))
 }
 
-/// What came of trying a server by hand.
+/// The outcome of trying a server by hand.
 pub(crate) struct TriedByHand {
-    /// What counts of all tools that were tried: the worst.
+    /// The worst outcome of all tools that were tried.
     pub(crate) behavior: Behavior,
     pub(crate) tools: Vec<ObservedTool>,
-    /// What to do where nothing was tried, in words.
+    /// What the user can do if nothing was tried.
     pub(crate) advice: Option<String>,
 }
 
-/// Tries every tool whose change is about behaviour, and takes the judgement up the ladder with what was seen.
+/// Tries every tool whose change concerns behaviour, and repeats the judgement with what was
+/// observed.
 pub(crate) fn try_by_hand(
     id: &ServerId,
     consent: Consent,
@@ -85,7 +86,7 @@ pub(crate) fn try_by_hand(
 }
 
 impl TriedByHand {
-    /// Whether nothing was seen that was asked for.
+    /// Whether the trial did not clear the change, which therefore stays held.
     pub(crate) fn holds(&self) -> bool {
         match self.behavior {
             Behavior::Declined | Behavior::Unavailable | Behavior::Failed => true,

@@ -1,4 +1,4 @@
-//! `holdpoint.toml` as the values that a gate, a store and an export are made with.
+//! Turns `holdpoint.toml` into the settings of a gate, a store and an export.
 
 mod admission;
 mod entry;
@@ -24,7 +24,7 @@ impl Configuration {
     pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
         let read = settings::Configuration::read(path).map_err(Failure::usage)?;
         let configuration = Configuration(read);
-        // Every value is read once, so that a mistake is found whichever command runs.
+        // Read every value now, so that a mistake is reported whichever command runs.
         let checked = configuration.check_export().and_then(|()| configuration.check_store());
         checked
             .map_err(|problem| Failure::usage(format!("{}: {problem}", path.display())))
@@ -44,12 +44,12 @@ impl Configuration {
         &self.of(server).sandbox
     }
 
-    /// The servers that have a table of their own.
+    /// The servers that have their own table.
     pub(crate) fn named_servers(&self) -> impl Iterator<Item = ServerId> {
         self.0.servers().cloned()
     }
 
-    /// The settings for a server, with the posture that a command line names.
+    /// The settings for a server. A posture from the command line takes precedence.
     pub(crate) fn settings(&self, server: Option<&ServerId>, posture: Option<Posture>) -> Settings {
         self.0.of(server).judging(posture)
     }
@@ -59,7 +59,7 @@ impl Configuration {
         self.general().approve.unattended
     }
 
-    /// Whether a notice on the desktop tells that something of a server is held.
+    /// Whether a desktop notice says that something of a server is held.
     pub(crate) fn notifies(&self, server: &ServerId) -> bool {
         self.of(server).notify.desktop.unwrap_or(true)
     }
@@ -83,7 +83,8 @@ impl Configuration {
         self.general().store.as_deref().unwrap_or("sqlite")
     }
 
-    /// What `env:` and `file:` point to is looked up where the store is opened: not every command needs it.
+    /// Checks the store address. A value behind `env:` or `file:` is only looked up when the store
+    /// is opened: not every command needs it.
     fn check_store(&self) -> Result<(), String> {
         let text = self.store_text();
         if text.starts_with("env:") || text.starts_with("file:") {

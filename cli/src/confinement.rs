@@ -1,5 +1,5 @@
-//! How the server of a command is confined: by the command line, by the configuration, or as it was when it was last
-//! started.
+//! Decides how the server of a command is confined: by the command line, by the configuration, or
+//! as at its last start.
 
 use crate::arguments::sandbox::{SandboxArguments, SandboxProfile};
 use crate::commands::wiring;
@@ -19,16 +19,16 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::{StdioLaunch, Upstream};
 
-/// Whether a server is confined as it was last, where neither the command line nor the configuration says anything.
+/// How to confine a server if neither the command line nor the configuration says anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Otherwise {
-    /// It is not confined, and that is recorded: for a gate.
+    /// Not confined, and recorded as such: for a gate.
     Unconfined,
-    /// As it was when a gate last started it: for commands that look at a server.
+    /// As when a gate last started the server: for commands that inspect it.
     AsBefore,
 }
 
-/// The home that a server is confined for, and whether remarks are made.
+/// The home and configuration that a server is confined for, and whether remarks are printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConfinedIn<'a> {
     pub(crate) home: &'a Path,
@@ -37,7 +37,8 @@ pub(crate) struct ConfinedIn<'a> {
 }
 
 impl Reach {
-    /// Has the server started confined where that is asked for. Nothing is started or installed yet.
+    /// Starts the server confined if confinement is asked for. This call itself starts and installs
+    /// nothing.
     pub(crate) fn confined(
         mut self,
         id: &ServerId,
@@ -57,7 +58,7 @@ impl Reach {
             Some(keys) if !is_left_to_container(launch, id, &keys)? => keys,
             Some(_) | None => {
                 if otherwise == Otherwise::Unconfined {
-                    // Only `status` reads it.
+                    // Ignored: only `status` reads the record.
                     let _ = record.note_unconfined(now());
                 }
                 return Ok(self);
@@ -72,7 +73,7 @@ impl Reach {
     }
 }
 
-/// What was asked for when a gate last started the server.
+/// The confinement asked for when a gate last started the server.
 fn before(id: &ServerId, record: &RecordFile) -> Result<Option<Sandbox>, Failure> {
     let record = record.try_read().map_err(|error| {
         let path = record.path().display();
@@ -111,7 +112,8 @@ pub(crate) fn confiner(
     }))
 }
 
-/// What the command line asks for over the configuration; `None` if neither asks for confinement.
+/// Combines the command line with the configuration, the command line first; `None` if neither asks
+/// for confinement.
 pub(crate) fn asked(
     arguments: &SandboxArguments,
     configured: &Sandbox,
@@ -153,8 +155,8 @@ pub(crate) fn asked(
     Ok(Some(keys))
 }
 
-/// Whether a container engine confines the server, which is said plainly. A container that is given rights of the machine is
-/// refused, and so is one where full confinement by Holdpoint is required.
+/// Whether a container engine confines the server; a remark says so. Refuses a container that is
+/// given rights on the machine, and any container where full confinement by Holdpoint is required.
 fn is_left_to_container(
     launch: &StdioLaunch,
     id: &ServerId,

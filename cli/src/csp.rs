@@ -1,7 +1,9 @@
-//! The ten tests of the CSP Tool Safety Profile for MCP gateways, against any gateway, from outside: two callers in front of
-//! it, a server of the suite's own behind it, and hooks for what only an operator can do.
+//! The ten tests of the CSP Tool Safety Profile for MCP gateways. They test any gateway from
+//! outside, with two callers in front of it, the suite's own server behind it, and hooks for
+//! actions that only an operator can take.
 //!
-//! A test that rests on something the configuration does not name is not applicable, with the reason; it does not pass.
+//! A test that needs something the configuration does not name is reported as not applicable, with
+//! the reason; it does not pass.
 
 mod caller;
 mod config;

@@ -1,5 +1,5 @@
-//! Notices on the desktop, if there is one. A failure to show one is ignored: standard error, `status` and `doctor` say
-//! the same.
+//! Desktop notices, if there is a desktop. A failure to show one is ignored: standard error,
+//! `status` and `doctor` give the same information.
 
 use gate::server::ServerId;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 const TITLE: &str = "Holdpoint";
-/// The time between two notices about holds of one server, over all processes of a home.
+/// The minimum time between two hold notices for one server, across all processes of a home.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The text comes in as an argument: what a server is called must not become part of a script.
+/// Takes the text as an argument: a server's name must not become part of a script.
 const APPLE_SCRIPT: &str =
     "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
-/// The text comes in as a variable, for the same reason. Template 5 has a title and a text.
+/// Takes the text from a variable, for the same reason. Template 5 has a title and a text.
 const TOAST_SCRIPT: &str = "\
     $kind = [Windows.UI.Notifications.ToastNotificationManager, Windows.UI.Notifications, ContentType = WindowsRuntime]; \
     $toast = $kind::GetTemplateContent(5); \
@@ -40,7 +40,7 @@ pub(crate) fn show(sentence: &str) {
         command
     };
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // The programs exit at once. One that does not is not waited for.
+    // The programs exit at once, and a thread reaps them. One that hangs is not waited for.
     let _ = command.spawn().map(|mut child| std::thread::spawn(move || child.wait()));
 }
 
@@ -51,16 +51,17 @@ fn is_there(variable: impl Fn(&str) -> bool) -> bool {
     has_screen && !variable("CI")
 }
 
-/// Whether a variable of the environment says anything.
+/// Whether an environment variable is set to anything but an empty value or `false`.
 fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Tells a person that something of a server is held: at most once a minute, and without a word of the server.
+/// Tells a person that something of a server is held: at most once a minute, and without quoting
+/// the server.
 #[derive(Debug)]
 pub(crate) struct HoldNotice {
     server: ServerId,
-    /// A file whose age says when the last notice was shown, by whatever process.
+    /// A file whose modification time says when any process last showed a notice.
     stamp: PathBuf,
     shown_at: Mutex<Option<Instant>>,
 }
@@ -75,7 +76,8 @@ impl HoldNotice {
         })
     }
 
-    /// Shows the notice, unless one was shown lately. A call waits for nothing here: files and programs are left to a thread.
+    /// Shows the notice, unless one was shown recently. Never blocks the call: a thread touches the
+    /// file and starts the program.
     pub(crate) fn show(&self) {
         let Ok(mut shown_at) = self.shown_at.lock() else { return };
         if shown_at.is_some_and(|at| at.elapsed() < PAUSE) {
@@ -88,7 +90,7 @@ impl HoldNotice {
                 show(&sentence);
             }
         };
-        // Without a thread there is no notice.
+        // If no thread can be started, no notice is shown.
         let _ = std::thread::Builder::new().name("notice".to_owned()).spawn(work);
     }
 }
@@ -99,7 +101,7 @@ fn sentence(server: &ServerId) -> String {
 
 fn is_old(stamp: &Path) -> bool {
     let written = std::fs::metadata(stamp).and_then(|found| found.modified());
-    // A time in the future says nothing.
+    // A time in the future is ignored.
     let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
     age.is_none_or(|age| age >= PAUSE)
 }
@@ -111,7 +113,7 @@ fn renew(stamp: &Path) -> std::io::Result<()> {
     std::fs::write(stamp, "")
 }
 
-/// Desktops read a little markup in the body of a notice.
+/// Escapes markup: desktops interpret some of it in the body of a notice.
 fn without_markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

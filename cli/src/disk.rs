@@ -1,11 +1,12 @@
-//! Whether the disk of a home has room left. A full disk stops every write, and what then fails does not say why.
+//! Whether the disk of a home is full. A full disk stops every write, and the resulting errors do
+//! not name the cause.
 
 use std::path::Path;
 
-/// With less than this neither the database's journal nor a segment of receipts can grow.
+/// With less space than this, neither the database's journal nor a receipt segment can grow.
 const LEAST_BYTES: u64 = 256 * 1024;
 
-/// What to tell a person if the disk that holds this folder is full.
+/// A message for the user if the disk that holds this folder is full.
 pub(crate) fn full(folder: &Path) -> Option<String> {
     let there = folder.ancestors().find(|path| path.is_dir())?;
     is_full(available_bytes(there)?).then(|| {

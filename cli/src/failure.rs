@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Held,
     Unreachable,
     Internal,
-    /// Admission, policy or a preflight rule says no.
+    /// Admission, policy or a preflight rule denies it.
     Denied,
     /// Evidence does not verify.
     Evidence,
@@ -47,7 +47,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An agent with a shell must not read in a failure what the gate keeps from it.
+/// Shown in place of the server's standard error: an agent with a shell must not learn from an
+/// error message what the gate keeps from it.
 const STDERR_LEFT_OUT: &str =
     "what it wrote to standard error is left out: a terminal shows it, and so does --server-text";
 
@@ -57,7 +58,7 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) reason: Option<&'static str>,
     message: String,
-    /// The message with what the server wrote to its standard error.
+    /// The message including what the server wrote to standard error.
     quoting: Option<String>,
 }
 
@@ -78,7 +79,8 @@ impl Failure {
         Failure::new(Exit::Unreachable, Some("upstream_unreachable"), message)
     }
 
-    /// A server could not be observed. What it wrote to its standard error is told by [`Failure::with_server_text`] only.
+    /// A server could not be observed. Its standard error is only included by
+    /// [`Failure::with_server_text`].
     pub(crate) fn quoting_server(error: &wire::ObserveError) -> Failure {
         if error.stderr().is_none() {
             return Failure::unreachable(error);
@@ -87,7 +89,7 @@ impl Failure {
         Failure { quoting: Some(error.to_string()), ..Failure::unreachable(message) }
     }
 
-    /// The failure with the words of the server in it, if there are any.
+    /// The failure including the server's own text, if there is any.
     pub(crate) fn with_server_text(self) -> Failure {
         match self.quoting {
             Some(message) => Failure { message, quoting: None, ..self },
@@ -120,8 +122,9 @@ impl Failure {
 }
 
 impl Failure {
-    /// Where Holdpoint could not read or write its own files, a full disk is the likeliest reason, and the error of the
-    /// system or of SQLite does not say what to do.
+    /// Adds that the disk is full, if it is. When Holdpoint cannot read or write its own files,
+    /// that is the likeliest reason, and the errors of the system and of SQLite do not say what to
+    /// do.
     pub(crate) fn explained_by_disk(self, options: &Options) -> Failure {
         let is_ours = self.exit == Exit::Internal;
         let home = crate::target::home_path(options).ok().filter(|_| is_ours);

@@ -1,4 +1,5 @@
-//! The program that a host's entry starts: whether it is there, and whether it is this one or only has its name.
+//! The program that a host's entry starts: whether it exists, and whether it is this program or
+//! only has the same name.
 
 use hosts::{Server, WiringState};
 use std::ffi::{OsStr, OsString};
@@ -6,18 +7,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What an entry of a host starts.
+/// The program that a host's entry starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Started {
     /// This program, or a copy of it.
     Gate,
-    /// A program that is only called like it.
+    /// Another program with the same name.
     Other,
     Nothing,
 }
 
 pub(crate) fn started(server: &Server) -> Started {
-    // What a package manager fetches cannot be compared: it is taken for what the entry says.
+    // A program that a package manager fetches cannot be compared: trust what the entry says.
     if matches!(server.state, WiringState::Wired { is_fetched: true, .. }) {
         return Started::Gate;
     }
@@ -28,7 +29,7 @@ pub(crate) fn started(server: &Server) -> Started {
     }
 }
 
-/// Where an entry's program is: its name or path, and the `PATH` that the entry itself sets.
+/// The program of an entry, by name or path, and the `PATH` that the entry itself sets.
 pub(crate) type Named<'s> = (&'s str, Option<&'s str>);
 
 /// `None` where the entry does not start the gate itself.
@@ -40,7 +41,7 @@ pub(crate) fn named(server: &Server) -> Option<Named<'_>> {
     Some((program.as_str(), path))
 }
 
-/// Finds the program of an entry as its host would.
+/// Finds the program of an entry the way its host would.
 pub(crate) fn find(program: &str, folders: Option<&str>) -> Option<PathBuf> {
     if is_name(program) {
         let folders = folders.map(OsString::from).or_else(|| std::env::var_os("PATH"))?;
@@ -50,13 +51,13 @@ pub(crate) fn find(program: &str, folders: Option<&str>) -> Option<PathBuf> {
     path.is_file().then(|| path.to_owned())
 }
 
-/// Whether a program is named without a folder.
+/// Whether a program is given by name only, without a folder.
 pub(crate) fn is_name(program: &str) -> bool {
     Path::new(program).components().count() == 1
 }
 
-/// Whether a file is the program that runs now, or a copy of it. A name proves nothing, and running the file to ask it
-/// would start an unknown program.
+/// Whether a file is the program that runs now, or a copy of it. The name alone proves nothing, and
+/// running the file to find out would start an unknown program.
 pub(crate) fn is_this_program(path: &Path) -> bool {
     let Ok(ours) = std::env::current_exe() else { return false };
     match (path.canonicalize(), ours.canonicalize()) {
@@ -81,7 +82,7 @@ fn has_same_bytes(one: &Path, other: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Finds a program that is named without a folder.
+/// Finds a program by its name in the folders of `PATH`.
 pub(crate) fn find_in(name: &str, folders: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }

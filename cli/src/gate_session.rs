@@ -1,4 +1,5 @@
-//! A gate's session on one server, made from a home and its configuration: what `run` and `pins` have in common.
+//! A gate's session with one server, made from a home and its configuration. Shared by `run` and
+//! `pins`.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -30,10 +31,11 @@ use std::sync::mpsc::{Receiver, channel};
 use store::receipts::Receipts;
 use store::{Home, IncidentStore, Launch, Location, Witnessed};
 
-/// The file descriptors that a session may need at once, beside those that are open when it starts.
+/// The file descriptors that a session may need at once, in addition to those open when it starts.
 const DESCRIPTORS: usize = 20;
 
-/// Refuses to start with too few file descriptors: otherwise the session would fail later, in the middle of a call.
+/// Refuses to start with too few file descriptors: the session would otherwise fail later, in the
+/// middle of a call.
 pub(crate) fn check_descriptors() -> Result<(), Failure> {
     #[cfg(unix)]
     {
@@ -49,7 +51,7 @@ pub(crate) fn check_descriptors() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a session's receipts go, and what watches them.
+/// The recorder of a session's receipts, and the anomaly detection that watches them.
 pub(crate) struct Records {
     pub(crate) recorder: Arc<Recorder>,
     anomalies: Option<Arc<Anomalies>>,
@@ -85,22 +87,22 @@ fn hand_over(home: &Home, location: &Location) -> Box<HandOver> {
     })
 }
 
-/// What a session is made from.
+/// The inputs that a session is made from.
 pub(crate) struct SessionPlan {
     pub(crate) workplace: Workplace,
     pub(crate) rules: Rules,
     pub(crate) settings: ServerSettings,
-    /// How the server is started or reached, where the gate knows.
+    /// How the server is started or reached, if the gate knows.
     pub(crate) launch: Option<Launch>,
     /// Whether the server sees this machine's files.
     pub(crate) is_local: bool,
-    /// Gets the sandbox's reports, if the server is confined.
+    /// Receives the sandbox's reports, if the server is confined.
     pub(crate) reporter: Option<Arc<Reporter>>,
     pub(crate) to_client: Box<dyn ClientOutlet>,
     pub(crate) to_server: Box<dyn ServerOutlet>,
 }
 
-/// A session, with what its threads receive.
+/// A session, with the channels that its threads receive from.
 pub(crate) struct GateSession {
     pub(crate) session: Arc<Session>,
     pub(crate) wakes: Receiver<Wake>,
@@ -192,7 +194,8 @@ impl SessionPlan {
     }
 }
 
-/// Hosts keep what a server writes to standard error, so a person who wonders why no tool is served finds the reason there.
+/// Prints why no tool is served. Hosts keep a server's standard error, so a person who looks for
+/// the reason finds it there.
 fn say_if_stopped(situation: &Situation) {
     let Some(standing) = situation.view.stopped() else { return };
     let id = &situation.server;

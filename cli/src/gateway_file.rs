@@ -1,4 +1,4 @@
-//! `gateway.toml` as a command finds it: where it is named, or in the home.
+//! Finds and reads `gateway.toml`: the named file, or the one in the home.
 
 use crate::configuration::Configuration;
 use crate::failure::Failure;
@@ -9,12 +9,12 @@ use store::Location;
 /// The file's name in the home.
 pub(crate) const GATEWAY_FILE: &str = "gateway.toml";
 
-/// The file that is named, or the home's.
+/// The named file, or else the one in the home.
 pub(crate) fn path(home: &Path, named: Option<&Path>) -> PathBuf {
     named.map_or_else(|| home.join(GATEWAY_FILE), Path::to_owned)
 }
 
-/// The settings of a file, and the folder that paths in it are relative to.
+/// The settings of a file, and the folder that its relative paths start from.
 pub(crate) fn read(path: &Path) -> Result<(GatewaySettings, PathBuf), Failure> {
     let text = read_bounded(path, settings::MAX_CONFIGURATION_BYTES)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path) -> Result<(GatewaySettings, PathBuf), Failure> {
     }
 }
 
-/// The text of a file that is not larger than this.
+/// Reads a text file of at most `limit` bytes.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     if std::fs::metadata(path).map_err(failed)?.len() > limit {
@@ -39,7 +39,7 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
-/// The store that the gateway uses: the one that its file names, else that of `holdpoint.toml`.
+/// The store that the gateway uses: the one named in its file, or else the one in `holdpoint.toml`.
 pub(crate) fn location(
     settings: &GatewaySettings,
     configuration: &Configuration,

@@ -1,4 +1,5 @@
-//! Shared by commands that check all hosts: which files there are, and how many servers bypass the gate.
+//! Shared by commands that check all hosts: which files exist, and how many servers bypass the
+//! gate.
 
 use crate::arguments::Options;
 use crate::commands::wiring;
@@ -7,7 +8,7 @@ use crate::gate_program::{Started, started};
 use hosts::{Config, Server, Surroundings, WiringState};
 use std::path::PathBuf;
 
-/// What the binary is called.
+/// The file name of the binary.
 pub(crate) const PROGRAM: &str = if cfg!(windows) { "holdpoint.exe" } else { "holdpoint" };
 
 /// Where this user's hosts keep their files, independent of the current folder.
@@ -15,7 +16,8 @@ pub(crate) fn surroundings_of_user() -> Result<Surroundings, Failure> {
     Ok(Surroundings { projects: Vec::new(), ..wiring::surroundings()? })
 }
 
-/// Holdpoint's home, if it is not the default: a process that this shell does not start has to be told.
+/// Holdpoint's home, if it is not the default: a process that is not started from this shell needs
+/// it spelled out.
 pub(crate) fn named_home(options: &Options) -> Option<PathBuf> {
     let variable = std::env::var_os("HOLDPOINT_HOME").filter(|value| !value.is_empty());
     let named = options.home.clone().or_else(|| variable.map(PathBuf::from))?;
@@ -27,7 +29,7 @@ pub(crate) fn files_of_hosts() -> Result<Vec<Config>, Failure> {
     Ok(hosts::locate(&wiring::surroundings()?, &[]))
 }
 
-/// Every file to check: the above, and any other that was wired.
+/// Every file to check: those of the hosts, and any other file that was wired.
 pub(crate) fn files(options: &Options) -> Result<Vec<Config>, Failure> {
     let mut files = files_of_hosts()?;
     let workshop = wiring::workshop(options, None)?;
@@ -41,7 +43,7 @@ pub(crate) fn files(options: &Options) -> Result<Vec<Config>, Failure> {
     Ok(files)
 }
 
-/// The ids of the servers that start behind the gate, as far as files can be read.
+/// The ids of the servers that start behind the gate, as far as the files can be read.
 pub(crate) fn guarded_ids() -> Vec<String> {
     let files = files_of_hosts().unwrap_or_default();
     let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());
@@ -49,8 +51,9 @@ pub(crate) fn guarded_ids() -> Vec<String> {
     guarded.map(|server| server.id).collect()
 }
 
-/// How many servers could be guarded and are not, as far as files can be read. One whose entry starts another program
-/// that is only called holdpoint is not guarded, nor is one that its host may start or reach in a second way.
+/// The number of servers that could be guarded and are not, as far as the files can be read. A
+/// server does not count as guarded if its entry starts another program named holdpoint, or if its
+/// host may also start or reach it in a second way.
 pub(crate) fn count_unguarded() -> usize {
     let files = files_of_hosts().unwrap_or_default();
     let servers = files.iter().flat_map(|config| config.servers().unwrap_or_default());

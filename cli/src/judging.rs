@@ -1,4 +1,4 @@
-//! A server as the home of this command has it recorded.
+//! Reads what the home of this command has recorded about a server.
 
 use crate::failure::Failure;
 use crate::target::Workplace;
@@ -9,19 +9,19 @@ use gate::time::Timestamp;
 use store::Witnessed;
 
 impl Workplace {
-    /// A server, which need not be known yet.
+    /// A server, which may be unknown.
     pub(crate) fn recorded(&self, id: &ServerId, at: Timestamp) -> Result<RecordedServer, Failure> {
         let settings = self.configuration.settings(Some(id), None);
         Ok(RecordedServer::read(&self.store, id, settings, at)?)
     }
 
-    /// The store, and what the configuration says for each server of it: what an act is written with.
+    /// The store, and the settings of each of its servers, as needed to write an act.
     pub(crate) fn acting(&mut self) -> (&mut Witnessed, impl Fn(&ServerId) -> Settings) {
         let Workplace { store, configuration, .. } = self;
         (store, |id: &ServerId| configuration.settings(Some(id), None))
     }
 
-    /// What a person has to look at of a known server.
+    /// What a person has to review of a known server.
     pub(crate) fn review(&self, id: &ServerId, at: Timestamp) -> Result<Review, Failure> {
         let settings = self.configuration.settings(Some(id), None);
         Ok(Review::of(RecordedServer::known(&self.store, id, settings, at)?)?)

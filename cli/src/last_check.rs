@@ -18,8 +18,8 @@ pub(crate) struct LastCheck {
 }
 
 impl LastCheck {
-    /// Reads the newest outcome; `None` if the configuration does not require an attestation of the server, or no gate has
-    /// checked it yet.
+    /// Reads the newest outcome. Returns `None` if the configuration requires no attestation of the
+    /// server, or no gate has checked it yet.
     pub(crate) fn of(workplace: &Workplace, id: &ServerId) -> Result<Option<LastCheck>, Failure> {
         if !workplace.configuration.requires_attestation(id) {
             return Ok(None);
@@ -52,7 +52,7 @@ impl LastCheck {
         })
     }
 
-    /// A line for a person; `None` for a server that is attested.
+    /// A warning for a person; `None` if the server is attested.
     pub(crate) fn warning(&self) -> Option<String> {
         let reason = self.reason.as_deref().unwrap_or("unattested");
         match (self.verdict, &self.note) {

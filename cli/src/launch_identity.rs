@@ -1,5 +1,5 @@
-//! What a launch has in common with others that are launched the same way. Entries of several hosts that start the same
-//! program with the same words and variables are one server to a person.
+//! Identifies launches of the same server. To a person, entries of several hosts that start the
+//! same program with the same words and variables are one server.
 
 use crate::commands::wiring;
 use crate::target::JOURNAL;
@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use store::{EntryFile, Home, LaunchIdentity, LaunchKey, StartedProgram};
 use wire::{HttpEndpoint, StdioLaunch, Upstream};
 
-/// The identity of the launch of a gate. `None` if not all is known that decides what is started: which variables the
-/// host's entry sets is known only of an entry that `wire` wrote.
+/// The identity of a gate's launch. `None` if anything that decides what is started is unknown: the
+/// variables that the host's entry sets are only known for entries written by `wire`.
 pub(crate) fn of_gate(
     id: &ServerId,
     upstream: &Upstream,

@@ -1,27 +1,29 @@
 //! Breaks lines at words, and keeps their indent. Every line that a command prints for a person goes through here.
 //!
-//! INVARIANT: where a line is broken, its rest begins further right than the line did. A terminal that breaks a line
-//! itself begins the rest at its first column, where text of a server would look like a line of Holdpoint's.
+//! INVARIANT: the continuation of a broken line is indented further than the line itself. A
+//! terminal that wraps a line continues it at the first column, where a server's text would look
+//! like a line of Holdpoint's own.
 
 use textwrap::WordSeparator;
 use textwrap::core::{Word, display_width};
 use textwrap::wrap_algorithms::wrap_first_fit;
 
-/// How much further right the rest of a line begins. A bullet and its space take as much.
+/// How much further the rest of a broken line is indented. Equal to the width of a bullet and its
+/// space.
 const HANGING: usize = 2;
-/// The fewest columns that the words of a line have, however far it is indented.
+/// The fewest columns left for the words of a line, however far it is indented.
 const MIN_TEXT: usize = 20;
 const ESCAPE: char = '\u{1b}';
 const END_OF_STYLE: &str = "\u{1b}[0m";
 
-/// A line in pieces of at most so many columns. A hash is never broken: it is longer than a narrow terminal, and a
-/// person copies it.
+/// Breaks a line into pieces of at most `width` columns. A hash is never broken even if the
+/// terminal is narrower than it: people copy hashes.
 pub(crate) fn wrapped(line: &str, width: usize) -> Vec<String> {
     let (indent, _) = indented(line);
     wrapped_at(line, width, indent + HANGING)
 }
 
-/// How far a line is indented, and the line without its indent. A style may begin before the indent.
+/// The indent of a line, and the line without it. Styles may come before the indent.
 fn indented(line: &str) -> (usize, String) {
     let mut text = line;
     let mut styles = String::new();
@@ -34,7 +36,7 @@ fn indented(line: &str) -> (usize, String) {
     (text.len() - rest.len(), format!("{styles}{rest}"))
 }
 
-/// The same, where the rest of the line begins at a column of the caller's choice.
+/// Like [`wrapped`], with continuation lines indented to `hanging`.
 pub(crate) fn wrapped_at(line: &str, width: usize, hanging: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
@@ -59,7 +61,7 @@ pub(crate) fn wrapped_at(line: &str, width: usize, hanging: usize) -> Vec<String
     pieces.collect()
 }
 
-/// The words of one piece, without the spaces behind the last one.
+/// Joins the words of one piece, without trailing spaces.
 fn joined(words: &[Word<'_>]) -> String {
     let mut line = String::new();
     for (place, word) in words.iter().enumerate() {
@@ -71,21 +73,21 @@ fn joined(words: &[Word<'_>]) -> String {
     line
 }
 
-/// Whether a word is copied by people rather than read: a hash, or the path of a file.
+/// Whether people copy a word rather than read it: a hash, a path or a key name.
 fn is_unbreakable(word: &str) -> bool {
-    /// Quotation marks and punctuation around it.
+    /// The most quotation marks and punctuation that may surround such a word.
     const AROUND: usize = 4;
     let word = anstream::adapter::strip_str(word).to_string();
     let plain = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '/');
     let is_hash = plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_path = plain.starts_with('/') && plain.bytes().all(|byte| byte.is_ascii_graphic());
-    // The name of a key that signs receipts.
+    // The name of a receipt-signing key.
     let is_key = plain.starts_with("holdpoint/") && plain.len() <= 128;
     (is_hash || is_path || is_key) && word.len() <= plain.len() + AROUND
 }
 
-/// The styles that are open at the end of a piece: each piece closes them and the next one opens them again, so that
-/// neither an indent nor a pager's screen is coloured by the line before it.
+/// The styles that are open at the end of a piece. Each piece closes them and the next one reopens
+/// them, so that neither an indent nor a pager's screen is coloured by the line before.
 #[derive(Debug, Default)]
 struct OpenStyles(String);
 

@@ -44,7 +44,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else: the helper confines itself while it has one thread.
+    // Must come first: the helper confines itself while the process has a single thread.
     if let Some(code) = sandbox::helper_main() {
         return code;
     }
@@ -97,7 +97,8 @@ fn command() -> ExitCode {
     }
 }
 
-/// Whether `--json` was typed, where the arguments could not be understood. What is behind `--` is the server's.
+/// Whether `--json` was given, for arguments that could not be parsed. Words after `--` belong to
+/// the server's command.
 fn asks_for_json() -> bool {
     std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }

@@ -1,16 +1,16 @@
-//! Suggestions for arguments that clap could not parse, beyond its own.
+//! Suggestions for arguments that clap could not parse, in addition to clap's own.
 
 use crate::arguments::Arguments;
 use clap::CommandFactory;
 use clap::error::{Error, ErrorKind};
 
-/// The commands that take the command of a server.
+/// The commands that take a server's command line.
 const WITH_SERVER: [&str; 4] = ["run", "pin", "check", "capture"];
 
 /// The error message of clap, coloured or not, with a suggestion if there is one.
 pub(crate) fn explain(error: &Error, words: &[String], is_coloured: bool) -> String {
     if error.kind() == ErrorKind::MissingSubcommand {
-        // clap would list all commands here, those that are hidden too.
+        // clap would list all commands here, including hidden ones.
         return "which command? `holdpoint help` lists them\n".to_owned();
     }
     let text = error.render();
@@ -21,7 +21,8 @@ pub(crate) fn explain(error: &Error, words: &[String], is_coloured: bool) -> Str
     text
 }
 
-/// The line as it was probably meant: `--` in front of the first word that is no option of ours.
+/// The command line as probably meant: with `--` before the first word that is not one of our
+/// options.
 fn with_dashes(kind: ErrorKind, words: &[String]) -> Option<String> {
     let is_about_words = matches!(kind, ErrorKind::UnknownArgument | ErrorKind::ValueValidation);
     if !is_about_words || words.iter().any(|word| word == "--") {
@@ -44,7 +45,7 @@ fn with_dashes(kind: ErrorKind, words: &[String]) -> Option<String> {
     while let Some(word) = rest.get(first).filter(|word| word.starts_with('-')) {
         first += if takes_value(word) { 2 } else { 1 };
     }
-    // One word alone may be an id that was mistyped.
+    // A single word may be a mistyped id.
     if rest.len() < first + 2 && !rest.get(first)?.contains(['/', '.']) {
         return None;
     }

@@ -20,11 +20,11 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// An observed server: its surface, and its raw answer to the handshake.
+/// An observed server: its surface, and its raw handshake response.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) surface: Surface,
-    /// A capture has none.
+    /// `None` for a capture.
     pub(crate) handshake: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn captured(path: &Path) -> Result<Surface, Failure> {
     })
 }
 
-/// Lists a server of which nothing is kept. One whose lists cannot all be read is a failure.
+/// Lists a server without recording anything. Fails if any of its lists cannot be read.
 pub(crate) fn observe_unpinned(
     upstream: &UpstreamArguments,
     options: &Options,
@@ -65,7 +65,7 @@ pub(crate) fn observe_unpinned(
     let reach = Reach::of(upstream)?;
     let home = home_path(options)?;
     let configuration = Configuration::read(&home.join("holdpoint.toml"))?;
-    // The origin is kept nowhere, so nothing is ever compared with what this key hashes.
+    // The origin is not stored, so nothing is ever compared with hashes made by this key.
     let key = LaunchKey::unkept()?;
     let id = server_id(&reach.origin(&key))?;
     let place = ConfinedIn { home: &home, configuration: &configuration, is_quiet: options.quiet };
@@ -88,7 +88,7 @@ pub(crate) fn observe_unpinned(
     }
 }
 
-/// Starts or reaches a server and reads all that it says.
+/// Starts or reaches a server and reads its whole surface.
 pub(crate) fn observe(
     reach: &Reach,
     key: &LaunchKey,
@@ -141,7 +141,7 @@ fn surface_from(observed: Observed, reach: &Reach, key: &LaunchKey) -> Result<Su
     Ok(surface)
 }
 
-/// A progress line on standard error, if that is a terminal.
+/// A progress line on standard error, if it is a terminal.
 struct Spinner(Option<indicatif::ProgressBar>);
 
 impl Spinner {
@@ -185,7 +185,7 @@ fn listing(list: ListKind, page: usize) -> String {
     }
 }
 
-/// Shows what was left out or set aside.
+/// Prints what was left out of the surface or set aside.
 pub(crate) fn remark_notes(surface: &Surface, options: &Options) {
     if options.quiet {
         return;

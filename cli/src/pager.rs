@@ -4,7 +4,8 @@ use crate::screen;
 use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-/// Prints what `work` says, through a pager if it is longer than the screen and a person is there to turn pages.
+/// Runs `work` and prints its output, through a pager if it is longer than the screen and a person
+/// can turn pages.
 pub(crate) fn paged<T>(is_wanted: bool, work: impl FnOnce() -> T) -> T {
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     let Some(pager) = is_wanted.then(chosen).flatten().filter(|_| is_terminal) else {
@@ -24,11 +25,11 @@ pub(crate) fn paged<T>(is_wanted: bool, work: impl FnOnce() -> T) -> T {
 /// A pager as a command.
 enum Pager {
     Less,
-    /// The words of `$PAGER`, for the shell.
+    /// The value of `$PAGER`, which a shell interprets.
     Named(String),
 }
 
-/// `None` if the user or the terminal wants none: `PAGER=` and `PAGER=cat` turn it off.
+/// `None` if the user or the terminal wants no pager: `PAGER=` and `PAGER=cat` turn it off.
 fn chosen() -> Option<Pager> {
     if std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb") {
         return None;
@@ -58,7 +59,7 @@ fn show(pager: Pager, text: &str) -> std::io::Result<()> {
     };
     let mut child = command.stdin(Stdio::piped()).spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // A person who has seen enough closes the pager before it has read everything.
+        // The write fails if the user closes the pager early, which is no error.
         let _ = input.write_all(text.as_bytes());
     }
     child.wait().map(|_| ())

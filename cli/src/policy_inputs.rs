@@ -1,4 +1,5 @@
-//! What the gateway's policies are compiled from: its configuration, the policy files, and what was accepted of each server.
+//! The inputs that the gateway's policies are compiled from: its configuration, the policy files,
+//! and what was accepted of each server.
 
 use crate::arguments::Options;
 use crate::configuration::Configuration;
@@ -14,13 +15,13 @@ use std::path::Path;
 use std::sync::Arc;
 use store::{Home, IncidentState, IncidentStore, Store, Witnessed};
 
-/// Everything that [`policy::Policies::compile`] takes.
+/// The inputs of [`policy::Policies::compile`].
 #[derive(Debug)]
 pub(crate) struct PolicyInputs {
     pub(crate) files: Vec<(String, String)>,
     pub(crate) entities: Option<String>,
     pub(crate) inventory: Inventory,
-    /// The one configured issuer of tokens.
+    /// The configured issuer of tokens, if there is exactly one.
     pub(crate) issuer: Option<String>,
 }
 
@@ -30,7 +31,7 @@ impl PolicyInputs {
         let (settings, folder) = gateway_file::read(&gateway_file::path(&home_path, config))?;
         let PolicyFiles { files, entities } =
             policies::read(&settings.policy).map_err(Failure::usage)?;
-        // Problems are told with paths as the file has them.
+        // Error messages name paths as the configuration writes them.
         let named = |(path, text): (String, String)| {
             let name =
                 Path::new(&path).strip_prefix(&folder).map(|name| name.display().to_string());
@@ -53,7 +54,7 @@ impl PolicyInputs {
     }
 }
 
-/// A server as the operator classified it, with what is pinned of it.
+/// A server as the operator classified it, together with its pins.
 fn inventory_of(
     settings: &ServerSettings,
     store: &Witnessed,

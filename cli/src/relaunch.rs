@@ -1,5 +1,5 @@
-//! Starting or reaching a recorded server again. What may be a secret was not recorded: it is read again from the file of
-//! the host that the server was wired in.
+//! Starts or reaches a recorded server again. Values that may be secret are not recorded: they are
+//! read again from the host's file in which the server was wired.
 
 use crate::arguments::UpstreamArguments;
 use crate::commands::wiring;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use store::{Launch, LaunchKey};
 use wire::{StdioLaunch, Upstream};
 
-/// What starts or reaches a server as it was.
+/// The arguments that start or reach a server the same way again.
 #[derive(Debug)]
 pub(crate) struct Again {
     pub(crate) arguments: UpstreamArguments,
-    /// Variables of the host's entry.
+    /// Variables from the host's entry.
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) directory: Option<String>,
 }
 
-/// How to do again what was recorded. The error says what is missing.
+/// How to repeat a recorded launch. The error says what is missing.
 pub(crate) fn again(
     id: &ServerId,
     launch: &Launch,
@@ -91,7 +91,7 @@ pub(crate) fn again(
     }
 }
 
-/// Why it cannot be done again, with what the host's file has to do with it.
+/// Why a launch cannot be repeated, and what the host's file has to do with it.
 fn not_stored(what: &str, entry: Option<(PathBuf, GuardedLaunch)>) -> String {
     match entry {
         None => format!("{what} was not stored, because it may be a secret"),
@@ -106,7 +106,8 @@ fn not_stored(what: &str, entry: Option<(PathBuf, GuardedLaunch)>) -> String {
     }
 }
 
-/// What the files that were wired say of a server now. Only these: another file could name any program under this id.
+/// The current entry of a server in the files that were wired. Only those files are read: any other
+/// file could name an arbitrary program under this id.
 pub(crate) fn entry_of(id: &ServerId, workplace: &Workplace) -> Option<(PathBuf, GuardedLaunch)> {
     let surroundings = wiring::surroundings().ok()?;
     let journal = workplace.home.path().join(JOURNAL);
@@ -118,7 +119,7 @@ pub(crate) fn entry_of(id: &ServerId, workplace: &Workplace) -> Option<(PathBuf,
     })
 }
 
-/// The command of an entry as it would be recorded.
+/// The command of an entry in the form that is recorded.
 fn kept_command(entry: &GuardedLaunch, directory: Option<&str>, key: &LaunchKey) -> Vec<String> {
     let Some((program, arguments)) = entry.command.split_first() else { return Vec::new() };
     let upstream = Upstream::Stdio(StdioLaunch {
@@ -136,7 +137,7 @@ fn kept_command(entry: &GuardedLaunch, directory: Option<&str>, key: &LaunchKey)
     }
 }
 
-/// The address of an entry as it would be recorded.
+/// The address of an entry in the form that is recorded.
 fn kept_address(entry: &GuardedLaunch, key: &LaunchKey) -> Option<String> {
     let url = read_address(entry.url.as_ref()?, &entry.environment).ok()?;
     let endpoint = wire::HttpEndpoint {

@@ -1,4 +1,4 @@
-//! A gateway that runs elsewhere, over its admin API.
+//! A gateway on another machine, reached through its admin API.
 
 use crate::arguments::GatewayArguments;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use wire::EndpointUrl;
 use wire::api::ApiAddress;
 use wire::attestation::{FetchError, FetchLimits};
 
-/// The largest answer, and how long one may take: a release starts the server.
+/// The largest response, and the longest to wait for it: a release starts the server.
 const LIMITS: FetchLimits = FetchLimits { bytes: 64 << 20, patience: Duration::from_secs(120) };
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct RemoteGateway {
 }
 
 impl RemoteGateway {
-    /// The gateway that was named, if one was.
+    /// The gateway that the arguments name, if any.
     pub(crate) fn of(arguments: &GatewayArguments) -> Result<Option<RemoteGateway>, Failure> {
         let (Some(url), Some(key)) = (&arguments.gateway, &arguments.key) else { return Ok(None) };
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("`--gateway`: {error}"));
@@ -42,7 +42,7 @@ impl RemoteGateway {
         self.send(http::Method::POST, path, body)
     }
 
-    /// The words of a command that name this gateway.
+    /// The arguments that name this gateway on a command line.
     pub(crate) fn words(&self) -> [String; 4] {
         ["--gateway".to_owned(), self.url.clone(), "--key".to_owned(), self.key.clone()]
     }
@@ -70,7 +70,8 @@ impl RemoteGateway {
         }
     }
 
-    /// A refusal of the gateway, in plain words and with the exit code that the command has without a gateway.
+    /// A refusal by the gateway in plain words, with the exit code that the command has without a
+    /// gateway.
     fn refused(&self, code: u16, document: &Value) -> Failure {
         let text = |name: &str| document.pointer(name).and_then(Value::as_str).unwrap_or_default();
         let (reason, message) =
@@ -89,7 +90,7 @@ impl RemoteGateway {
                 format!("{place} refuses: {message} ({reason}); a policy has to permit the action"),
             ),
             400 | 404 | 405 | 413 => Failure::usage(format!("{place}: {message}")),
-            // A call that waits for a person is no change of a server.
+            // A call that waits for a person is not a change of a server.
             409 if reason == "conflict" => Failure::held(format!("{message} ({reason})")),
             409 => Failure::held(format!("{message} ({reason}); look again: holdpoint review")),
             502 => Failure::unreachable(format!("{place}: {message}")),

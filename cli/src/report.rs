@@ -1,4 +1,4 @@
-//! What changed, in the words that commands print; the same as JSON is in `engine`.
+//! Changes in the words that commands print; the JSON form is in `engine`.
 
 use crate::screen::{self, BOLD, CYAN, DIM, styled};
 use crate::server_text::{HOW_TO_SEE, Printable, ServerText};
@@ -12,14 +12,14 @@ use gate::words::{self, Audience};
 
 pub(crate) use engine::document::{CallDocument, EntryDocument, ObservedTool, VerdictDocument};
 
-/// An entry's name as a person reads it.
+/// An entry's name as shown to a person.
 pub(crate) fn name_of(judgement: &Judgement, text: ServerText) -> String {
     let (id, is_accepted) = (&judgement.id, judgement.before.is_some());
     let key = text.name(&id.key, is_accepted);
     screen::name(&words::entry_name(id.entry_type, &key, is_accepted, Audience::Person))
 }
 
-/// What becomes of an entry, in one word.
+/// The state of an entry, in one word.
 pub(crate) fn state_of(entry: &Judgement) -> String {
     match (entry.verdict, entry.is_deferred, entry.is_accepted) {
         (Verdict::Proceed, true, _) => styled(CYAN.bold(), "DEFERRED"),
@@ -29,7 +29,7 @@ pub(crate) fn state_of(entry: &Judgement) -> String {
     }
 }
 
-/// Says what was found, an entry a paragraph, the gravest first.
+/// Prints the findings, one paragraph per entry, the most severe first.
 pub(crate) fn say_entries(judgement: &SurfaceJudgement, text: ServerText) {
     let mut entries: Vec<&Judgement> = judgement.entries.iter().collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.verdict));
@@ -58,7 +58,8 @@ pub(crate) fn say_entries(judgement: &SurfaceJudgement, text: ServerText) {
     }
 }
 
-/// Where all are held because the baseline as a whole is lost, the reason is told once.
+/// The shared reason if all entries are held because the whole baseline is lost: it is printed
+/// once.
 fn with_one_reason<'j>(entries: &[&'j Judgement]) -> Option<&'j str> {
     let reason = entries.first()?.detail.as_deref()?;
     let is_lost = |entry: &&Judgement| {
@@ -67,21 +68,21 @@ fn with_one_reason<'j>(entries: &[&'j Judgement]) -> Option<&'j str> {
     (entries.len() > 1 && entries.iter().all(is_lost)).then_some(reason)
 }
 
-/// What decides comes first.
+/// Sorts the findings so that the one that decides comes first.
 pub(crate) fn gravest_first(findings: &[Finding]) -> Vec<&Finding> {
     let mut sorted: Vec<&Finding> = findings.iter().collect();
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.class));
     sorted
 }
 
-/// The columns in front of a text before and after.
+/// The columns before the texts of a change.
 const INDENT: usize = 10;
 
-/// What becomes of the calls of an entry whose calls are decided one by one.
+/// What happens to the calls of an entry whose calls are decided one by one.
 pub(crate) const BY_THE_CALL: &str =
     "each call is decided on its own: those that the change touches are held";
 
-/// The same where the change concerns no call.
+/// Used in place of [`BY_THE_CALL`] if the change affects no call.
 pub(crate) const NO_CALL: &str =
     "no call that is valid under the approved definition and has declared parameters only is held";
 
@@ -114,7 +115,8 @@ fn say_finding(printable: &Printable<'_>, finding: &Finding) {
     screen::say(format!("    {} {kind}", printable.say(finding)));
     let show = |label: &str, text: &str| {
         let text = screen::readable(text);
-        // A terminal folds a long line at its first column, where it would look like a line of ours.
+        // A terminal wraps a long line at its first column, where it would look like one of our
+        // lines.
         let pieces = match screen::line_columns() {
             Some(columns) => folded(&text, columns.saturating_sub(INDENT)),
             None => vec![text],
@@ -138,7 +140,7 @@ fn say_finding(printable: &Printable<'_>, finding: &Finding) {
     }
 }
 
-/// Says what would become of calls, a line each.
+/// Prints the verdict that each call would get, one line each.
 pub(crate) fn say_calls(calls: &[CallDocument]) {
     for (place, call) in calls.iter().enumerate() {
         let verdict = screen::verdict(call.verdict);
@@ -159,13 +161,13 @@ pub(crate) fn say_calls(calls: &[CallDocument]) {
     }
 }
 
-/// A number with its word.
+/// A number with its noun.
 pub(crate) fn count(number: impl TryInto<u64>, one: &str, many: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The sentence about the whole.
+/// The sentence that sums up the judgement.
 pub(crate) fn summary(judgement: &SurfaceJudgement) -> String {
     let held = judgement.held().count();
     let deferred = judgement.entries.iter().filter(|entry| entry.is_deferred).count();

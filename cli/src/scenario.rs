@@ -1,5 +1,5 @@
-//! `holdpoint scenario NAME`: a real MCP server over stdio that changes under the same name. `demo` and the tests put the
-//! gate in front of it; it is not for people, so help does not list it.
+//! `holdpoint scenario NAME`: a real MCP server over stdio that changes under the same name. `demo`
+//! and the tests put the gate in front of it. Users do not run it, so help does not list it.
 
 pub(crate) mod battery;
 mod phase;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The longest line that is read.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
-/// How often it is looked whether the phase is another.
+/// How often the state file is checked for a change of phase.
 const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ fn open_record(path: &Path) -> Result<File, Failure> {
     opened.map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))
 }
 
-/// Announces a change even while no request comes.
+/// Announces a change even while no request comes in.
 fn watch<W: Write + Send + 'static>(server: &Arc<Mutex<Server<W>>>) {
     let server = Arc::downgrade(server);
     std::thread::spawn(move || {
@@ -93,7 +93,7 @@ fn serve<W: Write>(server: &Mutex<Server<W>>, input: impl Read) -> Result<Exit, 
     }
 }
 
-/// An input whose bytes are written down as they are read, before anything is made of them.
+/// An input that records its bytes as they are read, before they are parsed.
 struct Recorded<R> {
     input: R,
     record: Option<File>,

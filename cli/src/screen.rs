@@ -1,4 +1,5 @@
-//! Everything that is printed goes through here: colours on a terminal only, JSON on standard output and nothing else.
+//! All output goes through here: colours only on a terminal; with `--json`, one document on
+//! standard output and nothing else.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the one place that prints")]
 
 use crate::failure::Failure;
@@ -16,12 +17,12 @@ pub(crate) const RED: Style = AnsiColor::Red.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
-/// A text in a style. Colours are taken out again where the output is not a terminal.
+/// A text in a style. The styles are stripped if the output is not a terminal.
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Prints a line for a person, broken at words. A reader that has gone away is no reason to fail.
+/// Prints a line for a person, broken at words. A closed pipe is not an error.
 pub(crate) fn say(line: impl std::fmt::Display) {
     let line = one_line(&line.to_string());
     match line_columns() {
@@ -30,7 +31,7 @@ pub(crate) fn say(line: impl std::fmt::Display) {
     }
 }
 
-/// Prints a line for a person, and says whether there was still a reader.
+/// Prints a line for a person. The error says that the reader has gone away.
 pub(crate) fn try_say(line: &str) -> std::io::Result<()> {
     let line = one_line(line);
     let pieces = match line_columns() {
@@ -40,13 +41,14 @@ pub(crate) fn try_say(line: &str) -> std::io::Result<()> {
     pieces.iter().try_for_each(|piece| writeln!(anstream::stdout(), "{piece}"))
 }
 
-/// Prints a line that was laid out to fit.
+/// Prints a line that was already laid out to fit.
 pub(crate) fn say_fitted(line: impl std::fmt::Display) {
     print_line(&one_line(&line.to_string()));
 }
 
-/// Prints a command that a person copies. Where it is too long for one line it is continued as a shell reads it: a line
-/// that only the terminal breaks cannot be copied from a pager, and one that is broken at any word cannot be pasted.
+/// Prints a command for a person to copy. A long command is continued with backslashes, as a shell
+/// reads it: one that the terminal wraps cannot be copied from a pager, and one broken at any word
+/// cannot be pasted.
 pub(crate) fn say_command(label: &str, words: &[String]) {
     let whole = format!("{label} {}", words.join(" "));
     let Some(width) = line_columns().filter(|width| columns(&whole) > *width) else {
@@ -69,17 +71,17 @@ pub(crate) fn say_command(label: &str, words: &[String]) {
     print_line(&one_line(&styled(DIM, line)));
 }
 
-/// Lines that are kept for a pager.
+/// Lines that are collected for a pager.
 static COLLECTED: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps the lines that follow instead of printing them.
+/// Collects the lines that follow instead of printing them.
 pub(crate) fn start_collecting() {
     if let Ok(mut collected) = COLLECTED.lock() {
         *collected = Some(String::new());
     }
 }
 
-/// The lines that were kept, with colours as the terminal wants them.
+/// Returns the collected lines, with colours as the terminal supports them.
 pub(crate) fn end_collecting() -> String {
     COLLECTED.lock().ok().and_then(|mut collected| collected.take()).unwrap_or_default()
 }
@@ -112,33 +114,35 @@ pub(crate) fn remark(line: impl std::fmt::Display) {
     }
 }
 
-/// The columns that lines of standard output are broken at, if they are.
+/// The columns at which lines on standard output are broken; `None` if they are not broken.
 pub(crate) fn line_columns() -> Option<usize> {
     line_width(&std::io::stdout())
 }
 
-/// The columns that lines are broken at: those of a terminal, or of `COLUMNS`. What a program reads from a pipe is not
-/// broken unless it asks.
+/// The columns at which lines are broken: those of the terminal, or of `COLUMNS`. Output to a pipe
+/// is only broken if `COLUMNS` is set.
 fn line_width(stream: &impl IsTerminal) -> Option<usize> {
     (stream.is_terminal() || named_width().is_some()).then(width)
 }
 
-/// Reports a panic and its place. Its message may quote untrusted text, so it is not printed.
+/// Reports a panic and its location. The panic message may quote untrusted text, so it is not
+/// printed.
 pub(crate) fn admit_fault(place: Option<&std::panic::Location<'_>>) {
     let place =
         place.map_or_else(String::new, |place| format!(" ({}:{})", place.file(), place.line()));
     remark(format!("holdpoint: internal error{place}; please report it"));
 }
 
-/// Prints a question and leaves the cursor behind it.
+/// Prints a question and leaves the cursor after it.
 pub(crate) fn ask(question: impl std::fmt::Display) {
     let mut error = anstream::stderr();
     let _ = write!(error, "{}", one_line(&question.to_string()));
     let _ = error.flush();
 }
 
-/// INVARIANT: a line that is printed stays one line, whatever untrusted text it quotes. Line breaks, cursor movements,
-/// bidirectional controls and invisible characters are shown escaped; only the styles of this file pass as they are.
+/// INVARIANT: a printed line stays one line, whatever untrusted text it quotes. Line breaks, cursor
+/// movements, bidirectional controls and invisible characters are shown escaped; only the styles of
+/// this file are kept.
 fn one_line(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -161,12 +165,13 @@ fn one_line(line: &str) -> String {
 }
 
 const ESCAPE: char = '\u{1b}';
-/// How the styles above and those of clap are written: bold, dimmed, underlined, red, green, yellow, cyan, and the end
-/// of a style.
+/// The styles above and those of clap as escape sequences: bold, dimmed, underlined, red, green,
+/// yellow, cyan, and reset.
 const STYLES: [&str; 8] = ["[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m", "[0m"];
 
-/// Untrusted text as part of a line: everything that could break the line, move the cursor or hide is escaped. So are many
-/// spaces in a row: a terminal breaks a line that they fill, and what follows would look like a line of ours.
+/// Untrusted text as part of a line: every character that could break the line, move the cursor or
+/// hide is escaped. So are long runs of spaces: they would fill the line, so that the text after
+/// the terminal's line break looks like one of our lines.
 pub(crate) fn readable(text: &str) -> String {
     let escaped = escape_hidden(text);
     let mut out = String::with_capacity(escaped.len());
@@ -182,19 +187,19 @@ pub(crate) fn readable(text: &str) -> String {
     out
 }
 
-/// A path as part of a line. Other people choose the names of a project's files.
+/// A path as part of a line. File names in a project may be chosen by other people.
 pub(crate) fn path(path: &std::path::Path) -> String {
     readable(&path.display().to_string())
 }
 
-/// The most spaces in a row that untrusted text shows as they are.
+/// The longest run of spaces in untrusted text that is shown unescaped.
 const MAX_SPACES: usize = 8;
 
 /// The longest name that is shown in full.
 const MAX_NAME: usize = 64;
 
-/// An untrusted name as part of a sentence. It cannot fill the rest of a line with spaces to begin what looks like the
-/// next one, and a very long one is cut.
+/// An untrusted name as part of a sentence. Runs of spaces are escaped, so that a name cannot fill
+/// the line and start what looks like the next one, and a very long name is cut.
 pub(crate) fn name(name: &str) -> String {
     let mut out = String::new();
     let mut was_space = false;
@@ -213,19 +218,19 @@ pub(crate) fn name(name: &str) -> String {
     out
 }
 
-/// How many columns a terminal needs for a text. Letters of East Asian scripts take two.
+/// How many columns a text takes on a terminal. East Asian characters take two.
 pub(crate) fn columns(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
 }
 
-/// The one JSON document of a command.
+/// Prints the one JSON document of a command.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string(document)?;
     text.push('\n');
     print_raw(&text)
 }
 
-/// Prints bytes as they are. Fails if they could not all be written; a reader that has gone away has taken what it wanted.
+/// Prints text unchanged. Fails if it could not be written in full; a closed pipe is not an error.
 pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -236,8 +241,9 @@ pub(crate) fn print_raw(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Reports a failure: as a JSON document if `--json` was given, and always as words on standard error. Further lines of
-/// it, as those that a server printed before it ended, are marked: they cannot pass for lines of ours.
+/// Reports a failure: as a JSON document if `--json` was given, and always as text on standard
+/// error. Further lines of the message, such as a server's own output, are marked so that they
+/// cannot pass for our lines.
 pub(crate) fn complain(failure: &Failure, json: bool) {
     if json {
         print_failure(failure);
@@ -249,7 +255,7 @@ pub(crate) fn complain(failure: &Failure, json: bool) {
     lines.for_each(|line| remark(format!("  | {line}")));
 }
 
-/// A failure as the one JSON document of a command.
+/// Prints a failure as the one JSON document of a command.
 pub(crate) fn print_failure(failure: &Failure) {
     let document = serde_json::json!({
         "error": { "exit": failure.exit.code(), "reason": failure.reason, "message": failure.to_string() }
@@ -266,7 +272,7 @@ pub(crate) fn verdict(verdict: Verdict) -> String {
     styled(style.bold(), verdict)
 }
 
-/// How many columns there are to write on: as many as `COLUMNS` says, else as the terminal has.
+/// The columns of the output: `COLUMNS` if it is set, else the terminal's width.
 pub(crate) fn width() -> usize {
     const USUAL: usize = 100;
     let of_terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -277,7 +283,7 @@ fn named_width() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// How many lines the terminal shows, where that is known.
+/// How many lines the terminal shows, if known.
 pub(crate) fn height() -> Option<usize> {
     terminal_size::terminal_size().map(|(_, height)| usize::from(height.0))
 }

@@ -1,5 +1,6 @@
-//! The program that is written into hosts' files. One that a package manager fetched lies where it may be deleted at any
-//! time, so it is copied to `~/.local/bin/holdpoint` first, and that path is written.
+//! The program path that is written into hosts' files. A program that a package manager fetched may
+//! be deleted at any time, so it is first copied to `~/.local/bin/holdpoint`, and that path is
+//! written.
 
 use crate::arguments::Options;
 use crate::commands::wiring::short;
@@ -13,20 +14,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-/// What a file of this program is recognized by, and its version, without running it. It is only ever read from files.
+/// Identifies a file as this program and gives its version, without running the file. It is only
+/// ever read from files.
 #[used]
 static RELEASE: &[u8] = concat!("holdpoint release <", env!("CARGO_PKG_VERSION"), ">").as_bytes();
-/// The two halves of the text before the version. They are apart, so that the pattern is not found instead of the mark.
+/// The text before the version, in two halves: otherwise a search would find this pattern instead
+/// of the mark.
 const MARK: [&str; 2] = ["holdpoint rel", "ease <"];
-/// The largest file that is looked through.
+/// The largest file that is searched.
 const MAX_PROGRAM_BYTES: u64 = 256 * 1024 * 1024;
-/// The longest version.
+/// The longest version text.
 const MAX_VERSION_BYTES: usize = 64;
 
-/// Folders that belong to a package manager and are emptied by it: of npm, pnpm, bun, and of uv.
+/// Folders that npm, pnpm, bun and uv own and may empty.
 const PACKAGE_FOLDERS: [&str; 4] = ["node_modules", "_npx", "archive-v0", "environments-v2"];
 
-/// Whether a program lies in a folder of a package manager.
+/// Whether a program is in a folder of a package manager.
 pub(crate) fn is_in_package_folder(program: &Path) -> bool {
     let real = program.canonicalize();
     let folders = real.as_deref().unwrap_or(program).components();
@@ -40,7 +43,7 @@ pub(crate) fn is_in_package_folder(program: &Path) -> bool {
             .any(|part| matches!(part, Component::Normal(name) if is_managed(name)))
 }
 
-/// The program to be written into files, and what has to be done before.
+/// The program path to write into files, and whether the program must be copied there first.
 #[derive(Debug)]
 pub(crate) struct SettledProgram {
     pub(crate) path: PathBuf,
@@ -48,7 +51,7 @@ pub(crate) struct SettledProgram {
 }
 
 impl SettledProgram {
-    /// This program, or its place in `~/.local/bin`. Nothing is written yet.
+    /// Finds this program, or its future place in `~/.local/bin`. Writes nothing.
     pub(crate) fn find() -> Result<SettledProgram, Failure> {
         let running = std::env::current_exe()?;
         if !is_in_package_folder(&running) {
@@ -75,7 +78,7 @@ impl SettledProgram {
         Ok(SettledProgram { path, copy_from })
     }
 
-    /// Puts the program where it is to be, as one act.
+    /// Copies the program to its place, atomically.
     pub(crate) fn place(&self, options: &Options) -> Result<(), Failure> {
         let Some(from) = &self.copy_from else { return Ok(()) };
         let failed = |error: io::Error| {
@@ -90,7 +93,7 @@ impl SettledProgram {
     }
 }
 
-/// A link belongs to the program that made it, `uv tool` for example.
+/// Refuses to replace a symbolic link: it belongs to the program that made it, such as `uv tool`.
 fn refuse_link(path: &Path, version: &str) -> Result<(), Failure> {
     if !path.is_symlink() {
         return Ok(());
@@ -103,11 +106,11 @@ fn refuse_link(path: &Path, version: &str) -> Result<(), Failure> {
     )))
 }
 
-/// What is at a path.
+/// The kind of file at a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// A release of this program, by its version.
+    /// A release of this program, with its version.
     Release(String),
     Other,
 }
@@ -127,7 +130,7 @@ fn found_at(path: &Path) -> io::Result<Found> {
     Ok(version_in(&mut file)?.map_or(Found::Other, Found::Release))
 }
 
-/// The version that a program of ours carries.
+/// The version embedded in a holdpoint program.
 fn version_in(file: &mut impl Read) -> io::Result<Option<String>> {
     const PIECE: usize = 1024 * 1024;
     let mark = MARK.concat();
@@ -149,13 +152,14 @@ fn version_in(file: &mut impl Read) -> io::Result<Option<String>> {
         if read == 0 {
             return Ok(None);
         }
-        // A mark may lie across two pieces.
+        // A mark may span two pieces.
         let kept = window.len().saturating_sub(mark.len() + MAX_VERSION_BYTES);
         window.drain(..kept);
     }
 }
 
-/// The three numbers of a version, and what makes it earlier than the release with these numbers.
+/// The three numbers of a version, and the pre-release part that makes it older than the release
+/// with these numbers.
 fn numbers(version: &str) -> Option<([u64; 3], Option<&str>)> {
     let version = version.split('+').next().unwrap_or(version);
     let (release, before) = match version.split_once('-') {
@@ -180,7 +184,8 @@ fn is_newer(one: &str, other: &str) -> bool {
     order == Ordering::Greater
 }
 
-/// A host that starts the program meanwhile starts the old one or the new one.
+/// Copies to a temporary file and renames it: a host that starts the program meanwhile gets the old
+/// or the new one.
 fn copy_by_rename(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::create_dir_all(folder)?;

@@ -1,4 +1,5 @@
-//! Servers of several hosts that are launched the same way: for which of them a decision counts, in words and in JSON.
+//! Servers of several hosts that are launched the same way: prints which of them a decision applies
+//! to, as text and as JSON.
 
 use crate::failure::{Exit, Failure};
 use crate::screen;
@@ -6,12 +7,12 @@ use engine::acts::Shared;
 use gate::server::ServerId;
 use serde_json::{Value, json};
 
-/// What a decision about a server counts for, as a sentence; nothing for a server that is alone.
+/// A sentence that names the other servers a decision applies to; `None` if there are none.
 pub(crate) fn counts_for(siblings: &[ServerId]) -> Option<String> {
     others(siblings).map(|others| format!("decisions count for {others}"))
 }
 
-/// What is about to be approved, with the other servers that it is approved for.
+/// What is about to be approved, with the other servers that the approval covers.
 pub(crate) fn decided_on(what: String, siblings: &[ServerId]) -> String {
     match others(siblings) {
         Some(others) => format!("{what} Your decision counts for {others}."),
@@ -35,7 +36,7 @@ pub(crate) fn list(ids: &[ServerId]) -> String {
     }
 }
 
-/// A document with what the decision did to the others, where there are any.
+/// Adds to a document what the decision did to the other servers, if there are any.
 pub(crate) fn with_shared(mut document: Value, shared: &[Shared]) -> Value {
     let of_one = |shared: &Shared| match &shared.outcome {
         Ok(status) => json!({ "server": shared.server, "status": status }),
@@ -47,7 +48,7 @@ pub(crate) fn with_shared(mut document: Value, shared: &[Shared]) -> Value {
     document
 }
 
-/// Says what a decision did to the others.
+/// Prints what a decision did to the other servers.
 pub(crate) fn say(shared: &[Shared]) {
     for Shared { server, outcome } in shared {
         if let Ok(status) = outcome {
@@ -56,7 +57,8 @@ pub(crate) fn say(shared: &[Shared]) {
     }
 }
 
-/// How a command ends that decided for several servers: a decision that could not be written for one of them is a failure.
+/// The exit code of a command that decided for several servers. If the decision could not be
+/// written for one of them, the command fails.
 pub(crate) fn exit(shared: Vec<Shared>, otherwise: Exit) -> Exit {
     let mut exit = otherwise;
     for Shared { server, outcome } in shared {

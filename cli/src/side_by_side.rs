@@ -1,10 +1,11 @@
-//! Shows an entry before and after a change: every changed line in full, the server's text quoted. In two columns where
-//! there is room, else one below the other. Both sides are in canonical form, so that another order of members or
-//! another spelling of a number shows nothing.
+//! Shows an entry before and after a change: every changed line in full, with the server's text
+//! quoted. Two columns if there is room, otherwise one side below the other. Both sides are in
+//! canonical form, so that a different order of members or spelling of a number does not count as a
+//! change.
 //!
-//! INVARIANT: the text of a server cannot look like a line, a column or JSON of ours. Strings are quoted and escaped, a
-//! string with line breaks is one quoted string a line, a folded line is marked, and columns are measured in the cells
-//! that a terminal uses.
+//! INVARIANT: a server's text cannot look like a line, a column or JSON of ours. Strings are quoted
+//! and escaped, a string with line breaks becomes one quoted string per line, a folded line is
+//! marked, and columns are measured in terminal cells.
 
 use crate::report;
 use crate::screen::{self, DIM, GREEN, RED, styled};
@@ -16,20 +17,22 @@ use gate::words::is_hidden;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 
-/// Unchanged lines that are kept around a change.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 2;
-/// The comparison of lines is only for the eye: past this it is cut short, and more lines count as changed.
+/// The time limit for comparing lines. The comparison is only a display: past the limit, more lines
+/// count as changed.
 const COMPARING: Duration = Duration::from_millis(500);
-/// A column that is narrower than this is hard to read: the sides then stand one below the other.
+/// The narrowest readable column. With less room, one side is shown below the other.
 const MIN_COLUMN: usize = 32;
-/// The line between the columns.
+/// Separates the columns.
 const SEPARATOR: char = '│';
-/// Begins each further piece of a line that is longer than its column.
+/// Marks each continuation of a line that is longer than its column.
 const CONTINUATION: &str = "↳ ";
-/// Marks that a letter may carry; a stack of more would cover the lines around it.
+/// The combining marks that a letter may carry unescaped; a taller stack would cover the lines
+/// around it.
 const MAX_MARKS: usize = 3;
 
-/// The lines of two entries, side by side. `headings` say what they are.
+/// Prints the lines of two entries side by side, under these headings.
 pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>, headings: [&str; 2]) {
     let rows = rows(before, after);
     let [left, right] = headings;
@@ -48,7 +51,7 @@ pub(crate) fn show(before: Option<&Entry>, after: Option<&Entry>, headings: [&st
     rows.iter().flat_map(|row| row.lines(column)).for_each(screen::say_fitted);
 }
 
-/// The lines of one entry.
+/// Prints the lines of one entry.
 pub(crate) fn show_entry(entry: &Entry) {
     let width = screen::width().saturating_sub(4);
     for line in lines_of(Some(entry)).iter().flat_map(|line| folded(line, width)) {
@@ -56,7 +59,7 @@ pub(crate) fn show_entry(entry: &Entry) {
     }
 }
 
-/// One line of each side. `None` on both sides is a gap.
+/// A line of the comparison.
 #[derive(Debug, PartialEq, Eq)]
 enum Row {
     Same(String),
@@ -83,7 +86,7 @@ impl Row {
         }
     }
 
-    /// One side below the other.
+    /// Shows one side below the other.
     fn stacked(&self, width: usize) -> Vec<String> {
         let lines = |mark: &str, text: &str, style: Style| -> Vec<String> {
             let pieces = folded(text, width).into_iter();
@@ -128,15 +131,16 @@ fn two_columns(
         .collect()
 }
 
-/// A line in pieces that fit a column, by the cells that a terminal uses for them. They end at words where they can, and
-/// no character is left out. The rest of a line begins below its first word.
+/// Folds a line into pieces that fit a column, measured in terminal cells. Pieces end at words
+/// where possible, and no character is left out. Continuations are aligned with the line's first
+/// word.
 pub(crate) fn folded(text: &str, column: usize) -> Vec<String> {
     let indent = text.len() - text.trim_start_matches(' ').len();
     let start =
         format!("{}{CONTINUATION}", " ".repeat(if indent < column / 2 { indent } else { 0 }));
     let mut pieces = vec![String::new()];
     let mut used = 0;
-    // The byte behind the last space that a piece may end with.
+    // The byte after the last space at which a piece may end.
     let mut end_of_word = None;
     let mut buffer = [0; 4];
     for character in text.chars() {
@@ -183,14 +187,16 @@ fn rows(before: Option<&Entry>, after: Option<&Entry>) -> Vec<Row> {
     without_far_context(rows)
 }
 
-/// Puts a member's line before beside its line now; lines of members that only one side has stand alone.
+/// Pairs a member's line before the change with its line after it; lines of members that only one
+/// side has stand alone.
 fn paired(old: Vec<String>, new: Vec<String>) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut new = std::collections::VecDeque::from(new);
     for line in old {
         let name = member_of(&line).map(str::to_owned);
         let place = new.iter().position(|now| member_of(now) == name.as_deref());
-        // A line that names no member is one of a text, or a bracket: only its neighbour can be the same one.
+        // A line that names no member is a bracket or part of a text: pair it only with the next
+        // line.
         match place.filter(|&place| name.is_some() || place == 0) {
             Some(place) => {
                 rows.extend(new.drain(..place).map(|now| Row::Changed(None, Some(now))));
@@ -203,13 +209,13 @@ fn paired(old: Vec<String>, new: Vec<String>) -> Vec<Row> {
     rows
 }
 
-/// The member that a line begins, with its indent.
+/// The name of the member on a line, with its indent.
 fn member_of(line: &str) -> Option<&str> {
     let end = line.find("\": ")?;
     line.trim_start().starts_with('"').then(|| line.get(..end)).flatten()
 }
 
-/// Leaves out unchanged lines that are far from any change, and says how many.
+/// Replaces unchanged lines that are far from any change with a count of them.
 fn without_far_context(rows: Vec<Row>) -> Vec<Row> {
     let changed: Vec<usize> = rows
         .iter()
@@ -241,7 +247,8 @@ fn without_far_context(rows: Vec<Row>) -> Vec<Row> {
     kept
 }
 
-/// An entry's JSON in canonical form, with one value a line; a string with line breaks is shown as several quoted strings.
+/// An entry's JSON in canonical form, one value per line; a string with line breaks is shown as
+/// several quoted strings.
 fn lines_of(entry: Option<&Entry>) -> Vec<String> {
     let Some(entry) = entry else { return Vec::new() };
     let Some(text) = canonical_of(entry) else {
@@ -255,7 +262,8 @@ fn lines_of(entry: Option<&Entry>) -> Vec<String> {
     lines
 }
 
-/// The whole entry with its members in canonical order. In schemas the order of sets counts for nothing either.
+/// The whole entry with its members in canonical order. In schemas, arrays that are sets are sorted
+/// as well.
 fn canonical_of(entry: &Entry) -> Option<String> {
     let document = entry.document().ok()?;
     let root = document.root();
@@ -273,7 +281,7 @@ fn canonical_of(entry: &Entry) -> Option<String> {
         .collect();
     let text = format!("{{{}}}", members.join(","));
     let document = Document::parse(&text).ok()?;
-    // Sorts the members of the entry itself; sets below it are sorted already.
+    // Sort the members of the entry itself; the sets below it are already sorted.
     Some(canonical_text(document.root(), Position::Plain))
 }
 
@@ -313,8 +321,8 @@ fn scalar(node: Node<'_>) -> String {
     }
 }
 
-/// A string of a server in quotation marks. What could end the quotation, break the line, forge the separator of the
-/// columns or hide is escaped.
+/// Quotes a server's string. Escapes every character that could end the quotation, break the line,
+/// imitate the column separator or hide.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     let mut marks = 0;
@@ -337,7 +345,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A string with line breaks is shown as the lines that a reader of it would see, each in quotation marks of its own.
+/// Shows a string with line breaks as separate lines, each in its own quotation marks.
 fn text(node: Node<'_>, indent: &str, label: &str, comma: &str, lines: &mut Vec<String>) {
     let text = node.as_str().unwrap_or_default();
     let mut parts = text.split_inclusive('\n').peekable();
@@ -364,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_lines_stand_beside_each_other_and_far_ones_are_counted() {
+    fn changed_lines_are_side_by_side_and_far_ones_are_counted() {
         let old = entry(r#"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":"x"}"#);
         let new = entry(r#"{"a":1,"b":2,"c":3,"d":4,"e":5,"f":"y"}"#);
         let rows = rows(Some(&old), Some(&new));
@@ -376,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_stands_beside_itself_where_others_were_added_before_it() {
+    fn a_member_is_paired_with_itself_after_others_were_added_before_it() {
         let old = entry(r#"{"d":"one","z":1}"#);
         let new = entry(r#"{"a":1,"b":2,"d":"two","z":1}"#);
         let rows = rows(Some(&old), Some(&new));
@@ -461,7 +469,7 @@ mod tests {
         );
         let rows = rows(Some(&old), Some(&new));
         assert!(rows.iter().all(|row| matches!(row, Row::Same(_))), "{rows:#?}");
-        // Outside of schemas the order of an array counts.
+        // Outside of schemas, the order of an array is significant.
         let (old, new) = (entry(r#"{"x":["a","b"]}"#), entry(r#"{"x":["b","a"]}"#));
         let rows = super::rows(Some(&old), Some(&new));
         assert!(rows.iter().any(|row| matches!(row, Row::Changed(..))), "{rows:#?}");

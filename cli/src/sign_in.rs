@@ -1,5 +1,5 @@
-//! Signing in to servers that ask for it, with the person's browser and the system's keyring. This is the one case in which
-//! the local gate holds a credential; it does so only where `--sign-in` is given.
+//! Signs in to servers that require it, with the user's browser and the system's keyring. This is
+//! the only case in which the local gate holds a credential, and only if `--sign-in` is given.
 
 mod browser;
 mod callback;
@@ -27,12 +27,13 @@ use std::sync::{Arc, OnceLock};
 use store::LaunchKey;
 use wire::{HttpEndpoint, Upstream};
 
-/// What a sign-in to one server needs to know.
+/// The parameters of a sign-in to one server.
 #[derive(Debug, Clone)]
 pub(crate) struct SignInTarget {
     pub(crate) id: ServerId,
     pub(crate) endpoint: HttpEndpoint,
-    /// What the server's address is called where it must not be seen: in the keyring and in file names.
+    /// Stands for the server's address in the keyring and in file names, where the address must not
+    /// appear.
     pub(crate) key: String,
     pub(crate) client: Option<RegisteredClient>,
     pub(crate) callback_port: u16,
@@ -64,7 +65,7 @@ impl SignInTarget {
         Client::new(Reaching { allow_private, authorities: None })
     }
 
-    /// Asks the person, in their browser.
+    /// A sign-in that asks the user in the browser.
     pub(crate) fn person(&self, is_quiet: bool, witness: Arc<Recording>) -> BrowserSignIn {
         BrowserSignIn { target: self.clone(), client: self.oauth(), is_quiet, witness }
     }
@@ -97,7 +98,8 @@ fn client_of(arguments: &SignInClientArguments) -> Result<Option<RegisteredClien
     Ok(Some(client))
 }
 
-/// Writes what happens to a sign-in into the receipts, once there are any, and remembers that there is one.
+/// Records the events of a sign-in in the receipts, once there are any, and remembers that the
+/// sign-in exists.
 #[derive(Debug)]
 pub(crate) struct Recording {
     home: PathBuf,
@@ -126,7 +128,7 @@ impl Recording {
         }
     }
 
-    /// What is remembered of the sign-in: no secret.
+    /// The record of the sign-in, without any secret.
     fn known(&self, issuer: &str) -> KnownSignIn {
         let SignInTarget { id, endpoint, key, .. } = &self.target;
         KnownSignIn {
@@ -141,7 +143,7 @@ impl Recording {
 }
 
 impl Reach {
-    /// Has every request to the server signed in, where that is asked for or was done before.
+    /// Signs in every request to the server, if that is asked for or was done before.
     pub(crate) fn signed_in(
         mut self,
         id: &ServerId,
@@ -158,7 +160,7 @@ impl Reach {
         }
         let client = &arguments.sign_in.client;
         let target = SignInTarget::of(id, endpoint, client, &workplace.launch_key)?;
-        // A server that is at another address now is not signed in to.
+        // A server whose address has changed is not signed in.
         if !is_asked_for && known.of(id).is_some_and(|known| known.key != target.key) {
             return Ok(self);
         }

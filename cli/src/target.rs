@@ -1,4 +1,5 @@
-//! Which server a command is about: by its id, by how to start or reach it, or from a capture.
+//! Finds the server that a command is about: by its id, by how to start or reach it, or from a
+//! capture.
 
 use crate::arguments::{Options, TargetArguments, UpstreamArguments};
 use crate::configuration::Configuration;
@@ -21,14 +22,15 @@ use std::time::Duration;
 use store::{Home, Launch, LaunchKey, Store, Witnessed};
 use wire::{EndpointUrl, HttpEndpoint, ObserveLimits, StdioLaunch, Upstream};
 
-/// The folder in the home that has what `unwire` needs.
+/// The folder in the home that holds the data for `unwire`.
 pub(crate) const JOURNAL: &str = "wiring";
 /// The largest capture file that is read.
 const MAX_CAPTURE_BYTES: u64 = 80 * 1024 * 1024;
 /// The largest header value that is read from a file.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// Ids that differ in so many characters, and in no more than a third of them, may be taken for one another.
+/// The largest edit distance at which an id may count as a misspelling of another; at most a third
+/// of its length.
 const MISTYPED: usize = 3;
 
 /// The home that a command works in.
@@ -37,7 +39,7 @@ pub(crate) struct Workplace {
     pub(crate) home: Home,
     pub(crate) store: Witnessed,
     pub(crate) configuration: Configuration,
-    /// What words of launches are hashed with.
+    /// Hashes the words of launches.
     pub(crate) launch_key: LaunchKey,
 }
 
@@ -46,14 +48,15 @@ impl Workplace {
         Workplace::open_with(options, false)
     }
 
-    /// For a command that records how a server is started: what it hashes is compared later, so the key is kept.
+    /// Opens the home for a command that records how a server is started. The hashes are compared
+    /// later, so the key must be stored.
     pub(crate) fn open_to_record(options: &Options) -> Result<Workplace, Failure> {
         Workplace::open_with(options, true)
     }
 
     fn open_with(options: &Options, may_create_key: bool) -> Result<Workplace, Failure> {
         let home = Home::open(&home_path(options)?)?;
-        // What cannot be rewritten now is tried again at the next opening.
+        // A journal that cannot be redacted now is tried again at the next opening.
         let _ = hosts::redact_journal(&home.path().join(JOURNAL));
         let configuration = Configuration::read(&home.config_path())?;
         let mut store = Witnessed::new(store::open(&home, &configuration.store()?)?, &home);
@@ -63,7 +66,7 @@ impl Workplace {
 }
 
 impl Workplace {
-    /// Where servers that a command looks at are confined.
+    /// How servers are confined that a command inspects.
     pub(crate) fn confined_in(&self) -> ConfinedIn<'_> {
         let (home, configuration) = (self.home.path(), &self.configuration);
         ConfinedIn { home, configuration, is_quiet: false }
@@ -86,7 +89,7 @@ fn non_empty(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
 }
 
-/// Where a surface is to come from.
+/// Where to read a surface from.
 #[derive(Debug)]
 pub(crate) enum Source {
     Server(Box<Reach>),
@@ -98,11 +101,11 @@ pub(crate) enum Source {
 pub(crate) struct Reach {
     pub(crate) upstream: Upstream,
     pub(crate) limits: ObserveLimits,
-    /// What is said to the server that its client can do.
+    /// The capabilities that are declared to the server.
     pub(crate) client: ClientCapabilities,
-    /// What confines the server, where it is confined.
+    /// Confines the server, if it is confined.
     pub(crate) confiner: Option<Arc<Confiner>>,
-    /// What happens to the sign-in, where there is one.
+    /// Records the events of the sign-in, if there is one.
     pub(crate) sign_in: Option<Arc<Recording>>,
 }
 
@@ -110,7 +113,7 @@ pub(crate) struct Reach {
 pub(crate) struct Target {
     pub(crate) id: ServerId,
     pub(crate) source: Source,
-    /// How to do the same again, as it is recorded.
+    /// How to repeat the launch, in recorded form.
     pub(crate) launch: Option<Launch>,
 }
 
@@ -155,7 +158,7 @@ impl Target {
         Ok(Target::of_reach(&id, reach, launch))
     }
 
-    /// A server that was pinned before, started or reached as it was then.
+    /// A server that was pinned before, started or reached the same way.
     pub(crate) fn recorded(
         id: &ServerId,
         workplace: &Workplace,
@@ -199,8 +202,8 @@ impl Target {
     }
 }
 
-/// The recorded capabilities of the client of a server, so that every command that contacts the server declares the same
-/// ones. Empty if they are unknown or cannot be trusted.
+/// The recorded capabilities of the client of a server, so that every command that contacts the
+/// server declares the same ones. Empty if the capabilities are unknown or cannot be trusted.
 pub(crate) fn known_client(
     id: &ServerId,
     workplace: &Workplace,
@@ -208,18 +211,19 @@ pub(crate) fn known_client(
     Ok(known_launch(id, workplace)?.and_then(|launch| launch.client_capabilities().cloned()))
 }
 
-/// How a server was last launched, if that is recorded and can be trusted.
+/// How a server was last launched, if the record exists and authenticates.
 fn known_launch(id: &ServerId, workplace: &Workplace) -> Result<Option<Launch>, Failure> {
     let server = workplace.store.server(id)?.filter(|server| server.lost.is_none());
     Ok(server.and_then(|server| server.launch))
 }
 
-/// Names the server that was probably meant.
+/// The failure for an unknown server. Suggests the server that was probably meant.
 pub(crate) fn unknown_server(id: &ServerId, workplace: &Workplace) -> Failure {
     ActError::unknown_server(&workplace.store, id).into()
 }
 
-/// The one of these that was probably meant: the only one that begins so, or one that is written nearly the same.
+/// The id that was probably meant: the only one with this prefix, or one with nearly the same
+/// spelling.
 pub(crate) fn near<'a>(typed: &str, ids: &[&'a str]) -> Option<&'a str> {
     let distance = |id: &&str| strsim::damerau_levenshtein(id, typed);
     let most = MISTYPED.min(typed.len() / 3);
@@ -235,7 +239,7 @@ impl Reach {
         Reach::with(arguments, None, &[])
     }
 
-    /// With variables that are not in our own environment.
+    /// Like [`Reach::of`], with additional variables.
     fn with(
         arguments: &UpstreamArguments,
         directory: Option<&str>,
@@ -249,12 +253,13 @@ impl Reach {
         Ok(Reach { upstream, limits, client, confiner: None, sign_in: None })
     }
 
-    /// Where the server comes from, as it is kept.
+    /// The origin of the server, in recorded form.
     pub(crate) fn origin(&self, key: &LaunchKey) -> Origin {
         Origin::of(&self.upstream, key)
     }
 
-    /// With the patience that is configured for the server, where the command line names none.
+    /// Applies the start timeout that is configured for the server, unless the command line sets
+    /// one.
     pub(crate) fn configured_by(
         mut self,
         id: &ServerId,
@@ -265,7 +270,7 @@ impl Reach {
         self
     }
 
-    /// In the place of this client.
+    /// Acts in place of this client.
     pub(crate) fn for_client(mut self, client: Option<ClientCapabilities>) -> Reach {
         self.client = client.unwrap_or_default();
         self
@@ -303,19 +308,20 @@ impl Reach {
         environment: &[(String, String)],
     ) -> Result<Upstream, Failure> {
         let url = read_address(url, environment)?;
-        // What was typed is not said again: a password may be in it.
+        // Do not repeat the URL: it may contain a password.
         let endpoint: EndpointUrl =
             url.parse().map_err(|error| Failure::usage(format!("`--url`: {error}")))?;
         let headers = arguments.header.iter().map(|header| read_header(header, environment));
         let mut headers: Vec<_> = headers.collect::<Result<_, _>>()?;
-        // Where a person may leave a value blank, as in a bundle's form, nothing is what is meant.
+        // A blank value, as in a bundle's form, means that the header is not wanted.
         headers.retain(|(_, value)| !value.is_empty());
         let allow_private = arguments.allow_private;
         Ok(Upstream::Http(HttpEndpoint { url: endpoint, headers, allow_private, authorizer: None }))
     }
 }
 
-/// Brings the pinned origin into today's form where a former version hashed a word of this very launch.
+/// Updates the pinned origin to the current form, if an earlier version hashed a word of this same
+/// launch.
 pub(crate) fn renew_origin(
     store: &mut Witnessed,
     id: &ServerId,
@@ -336,13 +342,14 @@ pub(crate) fn renew_origin(
     .map_err(Failure::from)
 }
 
-/// A variable of an entry, else of our own environment.
+/// A variable of the host's entry, or else of our own environment.
 fn variable_of(name: &str, environment: &[(String, String)]) -> Option<String> {
     let entry = environment.iter().find(|(known, _)| known == name);
     entry.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok())
 }
 
-/// An address as it is, or `env:VARIABLE`: one with a key in it would be there for all to see.
+/// Reads an address, or the value of `env:VARIABLE`: an address with a key in it would be visible
+/// in the process list.
 pub(crate) fn read_address(
     argument: &str,
     environment: &[(String, String)],
@@ -355,7 +362,8 @@ pub(crate) fn read_address(
     }
 }
 
-/// A header as `NAME=env:VARIABLE`, `NAME=bearer-env:VARIABLE` or `NAME=file:PATH`: a value on the command line would be there for all to see.
+/// Parses a header given as `NAME=env:VARIABLE`, `NAME=bearer-env:VARIABLE` or `NAME=file:PATH`: a
+/// value on the command line would be visible in the process list.
 fn read_header(
     argument: &str,
     environment: &[(String, String)],
@@ -381,7 +389,7 @@ fn read_header(
     if value.len() > MAX_HEADER_BYTES {
         return Err(wrong("the value is too long"));
     }
-    // What was typed is not repeated: it may be a header with its value.
+    // Do not repeat the argument: it may be a header with its value.
     let name = name.parse().map_err(|_| wrong("what is before `=` is not a header's name"))?;
     let mut value = http::HeaderValue::from_str(&value)
         .map_err(|_| wrong("the value cannot be sent in a header"))?;
@@ -422,7 +430,7 @@ fn make_id(name: &str, identity: &str) -> Result<ServerId, Failure> {
     format!("{plain}-{digits}").parse().map_err(Failure::usage)
 }
 
-/// A capture's bytes, read with a bound.
+/// Reads a capture, up to a size limit.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     use std::io::Read;
     let named = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));

@@ -1,4 +1,5 @@
-//! Who else is asked about changes: made from the configuration, for a session and for commands.
+//! The network and the model that are asked about changes, made from the configuration, for a
+//! session and for commands.
 
 use crate::configuration::Configuration;
 use crate::screen;
@@ -8,7 +9,7 @@ use settings::{SecretError, SecretName};
 use store::Home;
 use store::receipts::DiskFolder;
 
-/// Starts the tiers that the operator named. What cannot be used is told and missed.
+/// Starts the tiers that the operator named. A tier that cannot be used is reported and left out.
 pub(crate) fn start(
     home: &Home,
     configuration: &Configuration,
@@ -23,12 +24,12 @@ pub(crate) fn start(
     })
 }
 
-/// Who may be asked on this machine.
+/// The tiers that may be asked on this machine.
 pub(crate) fn access(home: &std::path::Path, configuration: &Configuration) -> Access {
     Access::here(configuration.network(), configuration.judge(), home, &read_key)
 }
 
-/// The key by its name. Never printed, and in no error.
+/// Reads a key by its name. The key is never printed and never part of an error.
 pub(crate) fn read_key(name: &SecretName) -> Result<String, SecretError> {
     match name {
         SecretName::Keyring(entry) => {

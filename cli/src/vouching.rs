@@ -1,4 +1,4 @@
-//! The attestation of a server, which `run` checks repeatedly and `pin` once.
+//! Checks the attestation of a server: `run` does so repeatedly, `pin` once.
 
 use crate::arguments::Options;
 use crate::configuration::Configuration;
@@ -15,8 +15,9 @@ use std::sync::Arc;
 use wire::Upstream;
 use wire::attestation::Greeting;
 
-/// Checks a server before `pin` contacts it. Does nothing if the configuration requires no attestation. If the
-/// configuration is incomplete, a note is printed: `run` may get the rest as options, and a pin does not need it.
+/// Checks a server before `pin` contacts it. Does nothing if the configuration requires no
+/// attestation. If the configuration is incomplete, prints a note: `run` may get the missing values
+/// as options, and a pin does not need them.
 pub(crate) fn checker_for(
     id: &ServerId,
     reach: &Reach,
@@ -41,8 +42,8 @@ pub(crate) fn checker_for(
 
 /// Admits a server before a command contacts it, if the configuration requires an attestation under the enclaved flavor.
 ///
-/// INVARIANT: a server that is not admitted gets no header, variable or message of the operator's from any command. A
-/// program that is admitted is ended again: the command starts it as it always does.
+/// INVARIANT: no command sends a header, variable or message of the operator's to a server that is
+/// not admitted. An admitted program is stopped again: the command starts it in its usual way.
 pub(crate) fn admit_before_look(
     id: &ServerId,
     reach: &Reach,
@@ -76,7 +77,7 @@ pub(crate) fn admit_before_look(
     }
 }
 
-/// The file of the program that a launch starts.
+/// The program file that a launch starts.
 fn found(upstream: &Upstream) -> Option<PathBuf> {
     match upstream {
         Upstream::Stdio(launch) => {

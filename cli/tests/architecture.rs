@@ -1,6 +1,8 @@
-//! The rules of ARCHITECTURE.md and CONTRIBUTING.md that a program can check: who may use whom, and how files look.
+//! The rules of ARCHITECTURE.md and CONTRIBUTING.md that a program can check: dependencies between
+//! crates, and the form of files.
 //!
-//! Each rule is a function from text to complaints, so that a made-up bad input shows that the rule can fail.
+//! Each rule is a function from text to complaints, so that an invented bad input can show that the
+//! rule may fail.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -12,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Which of our crates each crate may use. A crate that is not here yet has to be added on purpose.
+/// Which of our crates each crate may use. A new crate has to be added deliberately.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("contract", &[]),
     ("envelope", &["contract"]),
@@ -32,7 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("measure", &["contract", "gate"]),
     ("directory", BELOW_DIRECTORY),
     ("cli", EVERY_CRATE),
-    // Measurements and fuzz checks. No other row names them, so no crate may use them.
+    // Measurements and fuzz checks. No other row contains them, so no crate may use them.
     ("bench", MEASURED),
     ("fuzz-checks", EVERY_CRATE),
     ("testing", &[]),
@@ -73,20 +75,20 @@ const EVERY_CRATE: &[&str] = &[
     "sdk-core",
 ];
 
-/// A measurement makes calls and numbers as tests do.
+/// Measurements make calls and numbers like tests do.
 const MEASURED: &[&str] = &[
     "contract", "envelope", "gate", "attest", "policy", "ledger", "wire", "store", "settings",
     "sandbox", "engine", "screen", "testing",
 ];
 
-/// Crates that get time, randomness and files handed in as values.
+/// Crates that get time, randomness and files passed in as values.
 const PURE_CRATES: &[&str] =
     &["attest", "contract", "envelope", "gate", "measure", "policy", "screen", "sdk/core"];
 
-/// Paths that a pure crate does not name, nor anything under them.
+/// Paths that a pure crate must not name, including everything below them.
 const IMPURE_PATHS: &[&str] =
     &["std::fs", "std::net", "std::env", "std::process", "std::thread", "std::io::stdin", "tokio"];
-/// `std::time` is allowed for its `Duration` alone.
+/// Only `Duration` is allowed from `std::time`.
 const CLOCK_MODULE: &str = "std::time";
 const CLOCK_ALLOWED: &str = "std::time::Duration";
 
@@ -96,14 +98,14 @@ const EMPTY_NAMES: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "types", "manager", "shared", "stuff",
 ];
 
-/// A dependency from one of our crates on another.
+/// A dependency of one of our crates on another.
 #[derive(Debug, PartialEq, Eq)]
 struct Edge {
     from: String,
     to: String,
 }
 
-/// A source file, by its path from the root of the project with `/` between the parts.
+/// A source file, with its path from the root of the project, using `/`.
 #[derive(Debug)]
 struct SourceFile {
     path: String,
@@ -129,7 +131,7 @@ impl SourceFile {
     }
 }
 
-// Rules.
+// The rules.
 
 fn edges_outside_the_table(edges: &[Edge]) -> Vec<String> {
     let allowed = |edge: &Edge| {
@@ -181,7 +183,7 @@ fn ill_named_files(files: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
-/// Modules can also be written inside another file.
+/// Checks modules that are written inside another file.
 fn ill_named_inline_modules(files: &[SourceFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
@@ -232,8 +234,9 @@ fn crates_without_the_workspace_lints(manifests: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
-/// Cargo cannot take over the workspace's lints and change one: a crate that has to call the kernel repeats all of them,
-/// with `unsafe_code` denied in place of forbidden, so that each exception needs an attribute with its reason.
+/// Cargo cannot inherit the workspace's lints and change one. A crate that calls the kernel repeats
+/// all of them, with `unsafe_code` denied instead of forbidden, so that each exception needs an
+/// attribute with a reason.
 fn repeats_the_lints(manifest: &str) -> bool {
     let lints = |text: &str, at: [&str; 2]| -> Option<toml::Table> {
         let text: toml::Table = text.parse().ok()?;
@@ -255,7 +258,7 @@ fn repeats_the_lints(manifest: &str) -> bool {
     })
 }
 
-/// The paths in backticks on a page, from the root of the project, that `exists` does not know.
+/// The paths in backticks on a page, from the root of the project, that do not exist.
 fn dead_paths(page: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
     page.split('`')
         .skip(1)
@@ -274,9 +277,9 @@ fn unlisted_records(index: &str, records: &[String]) -> Vec<String> {
         .collect()
 }
 
-// Reading.
+// Reading the project.
 
-/// Every path in the code that starts with `std` or `tokio`, with `use` trees spelled out.
+/// Every path in the code that starts with `std` or `tokio`, with `use` trees expanded.
 fn named_paths(text: &str) -> Vec<String> {
     let words: Vec<&str> = text
         .lines()
@@ -296,7 +299,7 @@ fn named_paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// Adds the paths of one `use` tree (or of one plain path) and answers what comes after it.
+/// Adds the paths of one `use` tree (or of one plain path), and returns the rest of the text.
 fn expand<'t>(code: &'t str, prefix: &str, paths: &mut Vec<String>) -> &'t str {
     let end = code
         .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':' | '*')))
@@ -347,10 +350,10 @@ fn workspace_edges(packages: &[Value]) -> Vec<Edge> {
     for package in packages {
         let from = short_name(package["name"].as_str().expect("a package has a name"));
         for dependency in package["dependencies"].as_array().expect("a package has dependencies") {
-            // Only our own crates come by path.
+            // Only our own crates are path dependencies.
             if dependency["path"].is_string() {
                 let to = short_name(dependency["name"].as_str().expect("a dependency has a name"));
-                // Any crate's tests may use what is only for tests.
+                // Tests of any crate may use the testing crate.
                 if to == "testing" && dependency["kind"] == "dev" {
                     continue;
                 }
@@ -401,7 +404,7 @@ fn check(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-// The project keeps the rules.
+// The project follows the rules.
 
 #[test]
 fn every_edge_between_crates_is_in_the_table() {

@@ -54,7 +54,7 @@ fn a_wrong_expectation_is_noticed() {
     assert_eq!(disagreements(case, folder.path()), Vec::<String>::new());
     let mut wrong = case.clone();
     wrong.verdicts.insert("guard".to_owned(), "HOLD".to_owned());
-    // The verdict and the exit code.
+    // The verdict and the exit code are wrong.
     assert_eq!(disagreements(&wrong, folder.path()).len(), 2);
     let mut wrong = case.clone();
     wrong.entries.clear();
@@ -78,7 +78,7 @@ fn the_battery_reads_the_same_as_bare_lists_of_tools() {
     }
 }
 
-/// What the program says otherwise than a case expects, a line each.
+/// The differences between the program's output and a case, one per line.
 fn disagreements(case: &Case, folder: &Path) -> Vec<String> {
     let files = write(case, folder);
     let mut complaints = Vec::new();
@@ -117,7 +117,7 @@ fn disagreements(case: &Case, folder: &Path) -> Vec<String> {
     complaints
 }
 
-/// One entry as a line: what it is, its kinds, where they stand and the hint of a new name.
+/// An entry as a line: its id, the kinds of its findings, their paths, and the hint of a new name.
 fn summary(entry: &Value) -> String {
     let text = |value: &Value| value.as_str().expect("a string").to_owned();
     let (kinds, paths) = of_findings(entry);
@@ -125,7 +125,7 @@ fn summary(entry: &Value) -> String {
     line(&text(&entry["type"]), &text(&entry["key"]), &kinds, &paths, renamed.as_deref())
 }
 
-/// The kinds and the paths of an entry's findings, each once.
+/// The kinds and the paths of an entry's findings, without duplicates.
 fn of_findings(entry: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
     let findings = entry["findings"].as_array().expect("a list of findings");
     let text = |finding: &Value, member: &str| finding[member].as_str().expect("text").to_owned();
@@ -133,7 +133,7 @@ fn of_findings(entry: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
     (kinds, findings.iter().map(|finding| text(finding, "path")).collect())
 }
 
-/// The lines that a case expects. Where it names no paths, those that were found will do.
+/// The expected lines of a case. If it names no paths, any paths are accepted.
 fn expected(case: &Case, entries: &[Value]) -> BTreeSet<String> {
     let lines = case.entries.iter().map(|entry| {
         let (entry_type, key) = (entry.id.entry_type.as_str(), entry.id.key.as_str());
@@ -158,7 +158,7 @@ fn line(
     format!("{entry_type}:{key} {kinds:?} at {paths:?} {}", renamed_to.unwrap_or_default())
 }
 
-/// The two captures as files.
+/// Writes the two captures to files.
 fn write(case: &Case, folder: &Path) -> [PathBuf; 2] {
     fs::create_dir_all(folder).expect("a folder");
     [("old.json", &case.old), ("new.json", &case.new)].map(|(name, capture)| {

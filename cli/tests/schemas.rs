@@ -1,4 +1,5 @@
-//! What `--json` prints is what `docs/schemas/` says: real output of every command, in every state that gives it another form.
+//! The output of `--json` conforms to `docs/schemas/`: real output of every command, in every state
+//! that affects its form.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -30,7 +31,7 @@ use store::{
     StatisticsStore, Store, Witnessed,
 };
 
-/// Every schema by its name, and those that something was held against.
+/// All schemas by name, and those that were used.
 struct Schemas {
     validators: BTreeMap<String, Validator>,
     used: BTreeSet<&'static str>,
@@ -50,7 +51,7 @@ impl Schemas {
         Schemas { validators, used: BTreeSet::new() }
     }
 
-    /// A document is as its schema says.
+    /// Asserts that a document conforms to its schema.
     #[track_caller]
     fn check(&mut self, name: &'static str, document: &Value) {
         self.used.insert(name);
@@ -61,7 +62,7 @@ impl Schemas {
         assert!(errors.is_empty(), "{name}.json: {errors:#?}\n{document:#}");
     }
 
-    /// Runs a command with `--json`, and holds what it prints against a schema.
+    /// Runs a command with `--json`, and checks its output against a schema.
     #[track_caller]
     fn run(&mut self, name: &'static str, bench: &Bench, words: &[&str], exit: i32) -> Value {
         let document = bench.run(["--json"].iter().chain(words)).exits(exit).json();
@@ -119,7 +120,7 @@ fn captures_and_their_comparison() {
     schemas.check("capture", &serde_json::from_str(&capture(&report_tool(), "one")).unwrap());
 }
 
-/// All that can happen to a server, from a capture to a release.
+/// Everything that can happen to a server, from a capture to a release.
 fn lifecycle(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("status", bench, &["status"], 0);
     schemas.run("status-short", bench, &["status", "--short"], 0);
@@ -184,7 +185,7 @@ fn a_baseline_that_was_tampered_with() {
     }
 }
 
-/// A session of a client that has roots.
+/// A session of a client with roots.
 fn meet(bench: &Bench, server: &FolderServer) {
     let info = json!({ "name": "test", "version": "1" });
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": { "roots": {} }, "clientInfo": info });
@@ -199,7 +200,7 @@ fn meet(bench: &Bench, server: &FolderServer) {
     answer(run).exits(0);
 }
 
-/// A server that is started, in the states that only such a one has.
+/// A running server, in the states that require one.
 fn live(schemas: &mut Schemas, bench: &Bench) {
     let server = FolderServer::new(bench, &json!([report_tool()]));
     schemas.check("pin", &server.run(bench, "pin", &["--json"]).exits(0).json());
@@ -240,7 +241,7 @@ fn a_server_that_is_started() {
     live(&mut Schemas::read(), &prepared());
 }
 
-/// Two servers of the home that are launched the same way, and show something else than was pinned.
+/// Adds two servers that are launched the same way and differ from their pins.
 fn add_alike(bench: &Bench) {
     let home = Home::open(&bench.home()).unwrap();
     let mut store = Witnessed::new(Box::new(SqliteStore::open(&home).unwrap()), &home);
@@ -300,7 +301,7 @@ fn servers_that_are_launched_the_same_way() {
     assert_eq!(pinned["shared"][0]["server"], "vscode.reports", "{pinned}");
 }
 
-/// Hosts' files: found, wired and unwired, with every state that a server can be in.
+/// Hosts' files: found, wired and unwired, with every state of a server.
 fn configured(schemas: &mut Schemas, bench: &Bench) {
     let servers = json!({ "mcpServers": {
         "files": { "command": "npx", "args": ["-y", "files"] },
@@ -342,7 +343,7 @@ fn corpus(bench: &Bench) {
     bench.file("evidence.md", "a\n<!-- begin: holdpoint evaluate -->\n<!-- end -->\nb\n");
 }
 
-/// Advice on a contract, and measurements.
+/// Screening and measurements.
 fn measured(schemas: &mut Schemas, bench: &Bench) {
     corpus(bench);
     schemas.run("screen", bench, &["screen", "old.json"], 0);
@@ -427,7 +428,7 @@ fn every_schema_is_used_and_refuses_something() {
     }
 }
 
-/// What a directory's operator decides, with a package that was visited and had no contract.
+/// Decisions of a directory's operator, with a package that was visited without a contract.
 fn directory(schemas: &mut Schemas, bench: &Bench) {
     bench.file("servers.txt", "");
     bench.run(["crawl", "--targets", "servers.txt"]).exits(0);
@@ -449,7 +450,7 @@ fn directory(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("error", bench, &["directory", "claim", "suspend", "npm:files", "--key", "x"], 2);
 }
 
-/// Records that a package was visited, as a crawl does.
+/// Records a visit to a package, as a crawl does.
 fn visited(bench: &Bench, package: &str) {
     use directory::crawl::{Manifest, NotListed, Outcome};
     let folders = directory::writer::Folders {
@@ -473,7 +474,7 @@ fn visited(bench: &Bench, package: &str) {
     writer.publish().unwrap();
 }
 
-/// Keys, documents, verdicts and schemes, and the files that go with them.
+/// Keys, documents, verdicts and schemes, with their files.
 fn attestation(schemas: &mut Schemas, bench: &Bench) {
     let key = schemas.run("attest-key", bench, &["attest", "keygen", "key.pem"], 0);
     let signer = json!({
@@ -538,7 +539,7 @@ fn attestation_documents() {
     attestation(&mut Schemas::read(), &Bench::new());
 }
 
-/// Whether all is as it should be, what the watcher does, and leaving.
+/// `doctor`, the watcher, and uninstalling.
 #[cfg(unix)]
 fn staying(schemas: &mut Schemas, bench: &Bench) {
     let cursor = bench.path(".cursor/mcp.json");
@@ -586,7 +587,7 @@ fn staying_and_leaving() {
     staying(&mut Schemas::read(), &Bench::new());
 }
 
-/// What was counted, what happened, and what is switched.
+/// Statistics, digests and switches.
 fn switches(schemas: &mut Schemas, bench: &Bench) {
     for command in ["stats", "digest"] {
         schemas.run(command, bench, &[command], 0);
@@ -621,7 +622,7 @@ fn switches(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("error", bench, &["incident", "on", "--server", "unheard-of"], 2);
 }
 
-/// What policies decide, in every form that an answer has.
+/// Decisions of policies, in every form of the output.
 fn policies(schemas: &mut Schemas, bench: &Bench) {
     bench.run(["pin", "--server", ID, "--file", "old.json"]).exits(0);
     bench.file(
@@ -661,7 +662,7 @@ fn policies(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("error", bench, &["policy", "test", "none.toml", config[0], config[1]], 2);
 }
 
-/// A report of the suite for gateways, of its own server in the place of one.
+/// A report of the suite for gateways, run against the suite's own server.
 fn conformance(schemas: &mut Schemas, bench: &Bench) {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     bench.file("token", "a-token-of-a-caller-0123456789abcdef");
@@ -680,7 +681,7 @@ fn decisions_of_policies() {
     policies(&mut Schemas::read(), &prepared());
 }
 
-/// The keys of callers, in every state that can be had without waiting.
+/// Callers' keys, in every state that needs no waiting.
 fn keys(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("keys", bench, &["key", "list"], 0);
     let plain = ["key", "create", "--sub", "svc:reports", "--expires", "never"];
@@ -694,7 +695,7 @@ fn keys(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("error", bench, &["key", "revoke", "k-none"], 2);
 }
 
-/// A server behind a gateway that is pinned, and one that was never seen.
+/// A pinned server behind a gateway, and one that was never observed.
 fn inventory(schemas: &mut Schemas, bench: &Bench) {
     let server = |id: &str| {
         format!("[[server]]\nid = \"{id}\"\ntrust = \"internal\"\ncommand = [\"true\"]\n")
@@ -713,7 +714,7 @@ fn what_is_behind_a_gateway() {
     inventory(&mut Schemas::read(), &prepared());
 }
 
-/// One call of the tool, with everything that is counted of one. It was yesterday: today may end at any moment.
+/// One call of the tool with all its counters, dated yesterday, since today may end at any moment.
 fn count_calls(bench: &Bench) {
     use gate::counters::{Counter, added_bucket, parameter_used, tool_called};
     let mut store = SqliteStore::open(&Home::open(&bench.home()).unwrap()).unwrap();
@@ -741,7 +742,7 @@ fn counters_happenings_and_switches() {
     switches(&mut Schemas::read(), &prepared());
 }
 
-/// Receipts as evidence: verified and proven, in order and not.
+/// Receipts as evidence: verified and proved, intact and damaged.
 fn evidence(schemas: &mut Schemas, bench: &Bench) {
     schemas.run("error", bench, &["receipts", "verify"], 2);
     drop(scribe::Ledger::open(&bench.home()));
@@ -777,10 +778,10 @@ fn receipts_as_evidence() {
     evidence(&mut Schemas::read(), &Bench::new());
 }
 
-/// Receipts that are read: listed, shown, exported and sent, in every state of a call.
+/// Reading receipts: listed, shown, exported and sent, in every state of a call.
 fn reading(schemas: &mut Schemas, bench: &Bench) {
     let ledger = scribe::Ledger::usual(&bench.home());
-    // The next process takes the chain over: what was open has no outcome.
+    // The next process takes over the chain, so the open call has no outcome.
     drop(ledger);
     let ledger = scribe::Ledger::open(&bench.home());
     ledger.call(0x21, 9_000, RulingResult::Allow, "read_file");
@@ -810,7 +811,7 @@ fn reading(schemas: &mut Schemas, bench: &Bench) {
     schemas.check("receipts-live", &sent(bench));
 }
 
-/// What live export says when it is interrupted.
+/// The output of a live export when it is interrupted.
 #[cfg(unix)]
 fn sent(bench: &Bench) -> Value {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

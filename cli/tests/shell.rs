@@ -1,4 +1,5 @@
-//! Completions and manual pages: what is typed is completed, what is hidden is not, and every command has a page.
+//! Completions and manual pages: commands are completed, hidden ones are not, and every command has
+//! a page.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -88,7 +89,7 @@ fn every_command_has_a_manual_page() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     let general = bench.run(["--help"]).exits(0).out;
-    // A long description goes on in the next line, further in.
+    // A long description continues on the next line, indented further.
     let listed = general.lines().take_while(|line| *line != "Options:");
     let listed = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let listed: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();

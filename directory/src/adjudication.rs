@@ -1,8 +1,8 @@
-//! What an operator decides about the corpus. Each act changes what is served and leaves the advisories that follow from it
-//! for the writer of the log, in one transaction.
+//! The operator's decisions on the corpus. Each act changes what is served, and queues the
+//! resulting advisories for the writer of the log, in one transaction.
 //!
-//! An advisory names a definition in public. It is made only where the operator found a definition dangerous, or where
-//! something was served of it and no longer is.
+//! An advisory names a definition publicly. It is only made if the operator found the definition
+//! dangerous, or if a verdict on it was served and no longer is.
 
 use crate::corpus::Adjudication;
 use crate::database::{Database, DatabaseError, Settled, Words, Writing};
@@ -13,20 +13,20 @@ use gate::network::{CorpusVerdict, ReasonClass};
 
 /// The document of the log that advisories are entries about.
 pub const ADVISORIES: &str = "advisories";
-/// Definitions of one advisory.
+/// The most definitions per advisory.
 pub const MAX_DEFINITIONS: usize = 500;
 /// The longest text of an advisory, in bytes.
 pub const MAX_TEXT_BYTES: usize = 16 * 1024;
 
-/// What an act came to.
+/// The result of an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
     pub settled: Vec<Settled>,
-    /// Ids of the advisories that were left for the log.
+    /// The ids of the advisories that were queued for the log.
     pub advisories: Vec<String>,
 }
 
-/// Takes the operator's verdict on a definition.
+/// Records the operator's verdict on a definition.
 pub fn adjudicate(
     database: &mut Database,
     definition: DefinitionHash,
@@ -59,7 +59,8 @@ pub fn adjudicate(
     })
 }
 
-/// Withdraws what was said of definitions. Nothing is served of them until the operator adjudicates again.
+/// Withdraws the verdicts on definitions. Nothing is served about them until the operator
+/// adjudicates again.
 pub fn invalidate(
     database: &mut Database,
     definitions: &[DefinitionHash],
@@ -107,7 +108,7 @@ fn withdraw(
     Ok(Decided { settled, advisories })
 }
 
-/// Leaves advisories for the log. Returns their ids.
+/// Queues advisories for the log. Returns their ids.
 fn leave(
     writing: &Writing<'_>,
     definitions: &[DefinitionHash],

@@ -1,7 +1,8 @@
-//! Claims of ownership: who controls a server's domain or publishes its package says so with one line, `v1 SERVER KEY NONCE`.
+//! Claims of ownership: the person who controls a server's domain or publishes its package proves
+//! it by publishing one line, `v1 SERVER KEY NONCE`.
 //!
-//! A claim permits probes. It never changes or hides a verdict. The nonce is made from a secret of the directory, so a
-//! claim that was begun is stored nowhere: only what was verified is.
+//! A claim permits probes. It never changes or hides a verdict. The nonce is derived from a secret
+//! of the directory, so only verified claims have to be stored.
 
 pub mod check;
 pub mod dns;
@@ -19,17 +20,18 @@ use sha2::Sha256;
 use std::fmt;
 use std::str::FromStr;
 
-/// How long a nonce may be used.
+/// How long a nonce is valid.
 pub const NONCE_HOURS: i64 = 24;
 const HOUR_MS: i64 = 3_600_000;
-/// What comes before a line that is signed, so that it can be no other message of the same key.
+/// The prefix of a signed line, so that the signature cannot be that of another message with the
+/// same key.
 const SIGNED_PREFIX: &str = "holdpoint-claim ";
-/// The longest domain that is looked up; `_holdpoint.` comes before it.
+/// The longest domain that is looked up, without the prefix `_holdpoint.`.
 const MAX_DOMAIN_BYTES: usize = 240;
 /// The largest request of a claimant.
 pub const MAX_REQUEST_BYTES: usize = 4 * 1024;
 
-/// How a claim is shown.
+/// How a claim is proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -37,9 +39,9 @@ pub enum Method {
     Dns,
     /// `https://DOMAIN/.well-known/holdpoint.json`.
     WellKnown,
-    /// The newest release of the package says it in its own manifest.
+    /// The newest release of the package contains the line in its manifest.
     Manifest,
-    /// A signature by the key that the operator knows as the publisher's.
+    /// A signature with the key that the operator has registered for the publisher.
     AttestationKey,
 }
 
@@ -61,11 +63,11 @@ impl Method {
     }
 }
 
-/// The public key of a claimant: `ed25519:` and 32 bytes as base64.
+/// A claimant's public key: `ed25519:` and 32 bytes in base64.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimKey([u8; 32]);
 
-/// A text that is no key of a claimant.
+/// The text is not a claimant's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a claimant's key is `ed25519:` and the 32 bytes of the public key as base64")]
 pub struct BadClaimKey;
@@ -76,7 +78,7 @@ impl ClaimKey {
         if key.is_weak() { Err(BadClaimKey) } else { Ok(ClaimKey(bytes)) }
     }
 
-    /// What the log calls the key.
+    /// The hash of the key, as used in the log.
     pub fn hash(&self) -> String {
         sha256_hex(&self.0)
     }
@@ -91,7 +93,7 @@ impl ClaimKey {
     }
 }
 
-/// The bytes that a claimant signs, without a line end.
+/// The text that a claimant signs, without a line ending.
 pub fn signed_text(line: &str) -> String {
     format!("{SIGNED_PREFIX}{line}")
 }
@@ -123,7 +125,7 @@ pub fn line(server: &SubjectId, key: &ClaimKey, nonce: &str) -> String {
     format!("v1 {server} {key} {nonce}")
 }
 
-/// What nonces are made of.
+/// The secret that nonces are derived from.
 #[derive(Clone)]
 pub struct NonceSecret(pub [u8; 32]);
 
@@ -143,13 +145,14 @@ pub enum BadNonce {
 }
 
 impl NonceSecret {
-    /// A nonce for one server and one key, and until when it may be used.
+    /// A nonce for one server and one key, and when it expires.
     pub fn nonce(&self, server: &SubjectId, key: &ClaimKey, now: Timestamp) -> (String, Timestamp) {
         let expires = Timestamp((now.0.div_euclid(1_000)) * 1_000 + NONCE_HOURS * HOUR_MS);
         (self.spell(server, key, expires), expires)
     }
 
-    /// Ten digits of the last second, then a code of everything that it is bound to.
+    /// Ten digits of the expiry in seconds, followed by a MAC over everything the nonce is bound
+    /// to.
     fn spell(&self, server: &SubjectId, key: &ClaimKey, expires: Timestamp) -> String {
         let mut block = [0; 64];
         block.iter_mut().zip(self.0).for_each(|(to, byte)| *to = byte);
@@ -169,7 +172,7 @@ impl NonceSecret {
     ) -> Result<(), BadNonce> {
         let seconds = nonce.get(..10).and_then(|text| i64::from_str_radix(text, 16).ok());
         let expires = Timestamp(seconds.ok_or(BadNonce::Unknown)?.saturating_mul(1_000));
-        // `start` gives this nonce to every caller who asks, so the comparison may take any time.
+        // No constant-time comparison needed: `start` returns this nonce to any caller.
         if self.spell(server, key, expires) != nonce {
             return Err(BadNonce::Unknown);
         }
@@ -177,15 +180,15 @@ impl NonceSecret {
     }
 }
 
-/// A place where an owner can show that a server is theirs.
+/// A place where an owner can publish a claim to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     Domain {
-        /// The host, as the log names it.
+        /// The host as named in the log.
         name: String,
-        /// Whether it can have a TXT record: an address has none.
+        /// Whether the host can have a TXT record; an IP address cannot.
         has_records: bool,
-        /// The address of the file.
+        /// The URL of the file.
         well_known: String,
     },
     Package {
@@ -194,7 +197,8 @@ pub enum Place {
     },
 }
 
-/// Where a server can be claimed: the remote's host, the reversed namespace, or the package.
+/// The places to claim a server: the remote's host, the domain of the reversed namespace, or the
+/// package.
 pub fn places(server: &SubjectId, remote: Option<&str>) -> Vec<Place> {
     if let Some((registry, name)) = server.as_package() {
         return vec![Place::Package { registry, name: name.to_owned() }];
@@ -221,10 +225,10 @@ pub fn places(server: &SubjectId, remote: Option<&str>) -> Vec<Place> {
     found
 }
 
-/// The path of the file that claims are read from.
+/// The path of the file with claims.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/holdpoint.json";
 
-/// Whether a name can be looked up: two labels at least, and no address.
+/// Whether a name can be looked up: it has at least two labels and is not an IP address.
 fn is_domain(name: &str) -> bool {
     let is_label = |label: &str| {
         let is_letter =
@@ -241,7 +245,7 @@ fn is_domain(name: &str) -> bool {
         && last.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
-/// A claimant begins: `{"server": …, "key": …}`.
+/// The request that starts a claim: `{"server": …, "key": …}`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartRequest {
@@ -249,7 +253,7 @@ pub struct StartRequest {
     pub key: String,
 }
 
-/// A claimant has published the line.
+/// The request after the claimant has published the line.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifyRequest {
@@ -257,7 +261,7 @@ pub struct VerifyRequest {
     pub key: String,
     pub nonce: String,
     pub method: Method,
-    /// With the attestation key: the signature of the line, as base64.
+    /// With the attestation key: the signature of the line in base64.
     #[serde(default)]
     pub signature: Option<String>,
 }

@@ -1,45 +1,48 @@
-//! The corpus's rules: what is served of the contributions about one definition, and which keys contribute oddly.
+//! The rules of the corpus: which verdict is served from the contributions on one definition, and
+//! which keys behave unusually.
 //!
-//! Pure. INVARIANT: `cleared` is served only after the operator said so, `dangerous` only after the operator or three owners
-//! said so, and nothing while owners contradict each other and the operator has not decided.
+//! Pure. INVARIANT: `cleared` is only served on the operator's decision, `dangerous` only on that
+//! of the operator or of three owners, and nothing while owners contradict each other and the
+//! operator has not decided.
 
 pub mod anomaly;
 
 use gate::network::{CorpusVerdict, ReasonClass};
 use std::collections::BTreeMap;
 
-/// How many owners have to call a definition dangerous before that is served without the operator's word.
+/// The number of owners who must call a definition dangerous before that is served without the
+/// operator's decision.
 pub const OWNERS_NEEDED: usize = 3;
 /// The most contributions that are kept.
 pub const MAX_CONTRIBUTIONS: u64 = 1_000_000;
 /// The most reports of changes that are kept.
 pub const MAX_REPORTS: u64 = 1_000_000;
 
-/// What one owner said of a definition.
+/// One owner's verdict on a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voice {
     pub verdict: CorpusVerdict,
     pub reason: ReasonClass,
-    /// Whether the operator decided with knowledge of it.
+    /// Whether the operator's decision took this verdict into account.
     pub is_decided: bool,
 }
 
-/// What the operator said of a definition.
+/// The operator's decision on a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adjudication {
     Said(CorpusVerdict, ReasonClass),
-    /// Nothing is served until the operator says otherwise.
+    /// Nothing is served until the operator decides otherwise.
     Invalidated,
 }
 
-/// What becomes of a definition.
+/// The state of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Standing {
     Served(CorpusVerdict, ReasonClass),
-    /// `cleared` alone, or `dangerous` of fewer than three owners.
+    /// Only `cleared`, or `dangerous` by fewer than three owners.
     Waiting,
-    /// Owners contradict each other, or the operator's `cleared`.
+    /// Owners contradict each other, or contradict the operator's `cleared`.
     Conflict,
     Invalidated,
 }
@@ -56,7 +59,7 @@ impl Standing {
         }
     }
 
-    /// What is served, if anything is.
+    /// The verdict that is served, if any.
     pub const fn served(self) -> Option<(CorpusVerdict, ReasonClass)> {
         match self {
             Standing::Served(verdict, reason) => Some((verdict, reason)),
@@ -65,12 +68,12 @@ impl Standing {
     }
 }
 
-/// Decides about one definition. There is one voice for each owner.
+/// Computes the state of one definition. There is one voice per owner.
 pub fn standing(voices: &[Voice], adjudication: Option<Adjudication>) -> Standing {
     let says = |verdict: CorpusVerdict| voices.iter().filter(move |it| it.verdict == verdict);
     match adjudication {
         Some(Adjudication::Invalidated) => Standing::Invalidated,
-        // The operator saw the voices for `cleared` too. Later ones cannot silence a warning.
+        // The operator saw the `cleared` voices too. Later ones cannot silence a warning.
         Some(Adjudication::Said(CorpusVerdict::Dangerous, reason)) => {
             Standing::Served(CorpusVerdict::Dangerous, reason)
         }
@@ -94,7 +97,8 @@ pub fn standing(voices: &[Voice], adjudication: Option<Adjudication>) -> Standin
     }
 }
 
-/// The reason that most voices give; of several the first of the list. The empty one counts only where no other is given.
+/// The most frequent reason; the first in the list if there are several. `Unstated` only counts if
+/// no voice gives another reason.
 fn usual_reason(voices: &[&Voice]) -> ReasonClass {
     let mut counts: BTreeMap<ReasonClass, usize> = BTreeMap::new();
     for voice in voices.iter().filter(|voice| voice.reason != ReasonClass::Unstated) {

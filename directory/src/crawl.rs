@@ -1,6 +1,7 @@
-//! The crawler: which servers there are, what each says of itself, and when it is asked again.
+//! The crawler: which servers exist, what each declares, and when it is visited again.
 //!
-//! A visit observes and nothing else. What it saw is kept as an [`Observation`]; `record` makes log entries of it.
+//! A visit only observes. The result is stored as an [`Observation`]; `record` turns it into log
+//! entries.
 
 pub mod cause;
 pub mod official;
@@ -14,45 +15,45 @@ use crate::subject::SubjectId;
 use contract::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a visit to one release of a server, or to a remote server, came to.
+/// The result of a visit to one release of a server, or to a remote server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub server: SubjectId,
-    /// The version of a package; remote servers have none.
+    /// The version of a package; `None` for remote servers.
     pub release: Option<String>,
     pub at: Timestamp,
     pub outcome: Outcome,
-    /// Why nothing was listed, where more is known of it than the outcome says.
+    /// Why nothing was listed, if more is known than the outcome says.
     pub cause: Option<cause::Cause>,
     pub manifest: Manifest,
-    /// How it was started or reached, for the screen's look at launchers.
+    /// How the server was started or reached, for the screen's check of launchers.
     pub launch: Vec<String>,
 }
 
-/// What was seen of the contract.
+/// The contract, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Two listings agreed: this capture.
+    /// This capture, on which two listings agreed.
     Listed(String),
     NotListed(NotListed),
 }
 
-/// Why there is no contract. The words are in the log and never change.
+/// Why there is no contract. These words are in the log and must never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotListed {
     /// Two listings differed.
     Unstable,
-    /// The package was installed, and its program answered no list.
+    /// The package was installed, but its program answered no list request.
     Silent,
-    /// A list could not be read in exactly one way.
+    /// A list could not be parsed unambiguously.
     Unreadable,
     NotInstalled,
     /// A remote server did not answer.
     Unreachable,
-    /// A remote server wants a sign-in.
+    /// A remote server requires a sign-in.
     NeedsSignIn,
-    /// Larger than the crawler takes.
+    /// Larger than the crawler accepts.
     TooLarge,
 }
 
@@ -102,7 +103,8 @@ impl NotListed {
     }
 }
 
-/// What a registry says of a release, as far as the directory shows and scores it. All of it is a stranger's text.
+/// The registry's data on a release, as far as the directory displays and scores it. All text is
+/// untrusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -116,18 +118,18 @@ pub struct Manifest {
     pub licence: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When the release was published, as RFC 3339.
+    /// When the release was published, in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_at: Option<String>,
-    /// Whether it is known how to start or reach the server.
+    /// Whether the way to start or reach the server is known.
     #[serde(default)]
     pub has_launch: bool,
 }
 
-/// The longest text of a manifest that is kept, in characters.
+/// The longest manifest text that is kept, in characters.
 pub const MAX_MANIFEST_TEXT: usize = 1_000;
 
-/// A text of a manifest, cut; nothing where it is empty.
+/// A manifest text, cut to the limit; `None` if it is empty.
 pub(crate) fn kept_text(text: Option<&str>) -> Option<String> {
     let text: String = text?.trim().chars().take(MAX_MANIFEST_TEXT).collect();
     (!text.is_empty()).then_some(text)

@@ -1,7 +1,9 @@
-//! The directory's SQLite file: the entries of the log, the contracts that they name by hash, the crawler's own notes, and
-//! what installs and owners told: the corpus, reports of changes, claims.
+//! The directory's SQLite file: the entries of the log, the contracts that they name by hash, the
+//! crawler's state, and the messages of installs and owners: the corpus, reports of changes,
+//! claims.
 //!
-//! INVARIANT: entries of the log are only ever added, in the transaction that also marks what they were made of as recorded.
+//! INVARIANT: log entries are only ever added, in the same transaction that marks their sources as
+//! recorded.
 
 use crate::crawl::{Manifest, NotListed, Observation, Outcome};
 use crate::subject::SubjectId;
@@ -19,7 +21,7 @@ pub use claims::StoredClaim;
 pub use corpus::{Contributed, CorpusEntry, QuotaMessage, Settled};
 pub use waiting::{WaitingStatement, Words};
 
-/// The version of the tables.
+/// The version of the schema.
 const VERSION: i64 = 3;
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -35,7 +37,7 @@ CREATE TABLE cursors (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE anchors (size INTEGER PRIMARY KEY, text TEXT NOT NULL, at INTEGER NOT NULL, proof BLOB NOT NULL) STRICT;
 ";
 
-/// What version 3 added.
+/// The changes in version 3.
 const SINCE_VERSION_3: &str = "ALTER TABLE observations ADD COLUMN cause TEXT;";
 
 /// Why the database cannot be used.
@@ -53,21 +55,21 @@ pub enum DatabaseError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     pub at: Timestamp,
-    /// Visits in a row without a contract.
+    /// The number of consecutive visits without a contract.
     pub failures: u32,
 }
 
-/// An anchor of one checkpoint.
+/// An anchor of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnchor {
     pub size: u64,
-    /// The text of the checkpoint, without its signatures.
+    /// The text of the checkpoint, without signatures.
     pub text: String,
     pub at: Timestamp,
     pub proof: Vec<u8>,
 }
 
-/// The open file.
+/// The open database.
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
@@ -77,7 +79,7 @@ pub struct Database {
 type Result<T, E = DatabaseError> = std::result::Result<T, E>;
 
 impl Database {
-    /// Opens the file, making it where there is none.
+    /// Opens the file, or creates it.
     pub fn open(path: &Path) -> Result<Database> {
         let fault = |source| DatabaseError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(fault)?;
@@ -107,7 +109,7 @@ impl Database {
         Ok(Database { connection, path: path.to_owned() })
     }
 
-    /// Whether a column's value is what this version writes.
+    /// Fails if a column's value is not one that this version writes.
     fn sound<T>(&self, value: Option<T>, problem: &'static str) -> Result<T> {
         value.ok_or_else(|| DatabaseError::Damaged { path: self.path.clone(), problem })
     }
@@ -126,13 +128,13 @@ impl Database {
         all_rows(&self.connection, sql, values, read).map_err(self.fault())
     }
 
-    /// How many entries the log has.
+    /// The number of log entries.
     pub fn size(&self) -> Result<u64> {
         let count = self.connection.query_row("SELECT COUNT(*) FROM leaves", [], |row| row.get(0));
         count.map(i64::unsigned_abs).map_err(self.fault())
     }
 
-    /// Entries from a number on, at most so many.
+    /// At most `most` entries, starting from a number.
     pub fn entries(&self, from: u64, most: usize) -> Result<Vec<Vec<u8>>> {
         let first = i64::try_from(from).unwrap_or(i64::MAX);
         let rows = self.rows(
@@ -154,7 +156,7 @@ impl Database {
         found.map_err(self.fault())
     }
 
-    /// Does several things or none of them.
+    /// Runs `writing` atomically.
     pub fn write<T, E: From<DatabaseError>>(
         &mut self,
         writing: impl FnOnce(&Writing<'_>) -> std::result::Result<T, E>,
@@ -170,7 +172,7 @@ impl Database {
         Ok(written)
     }
 
-    /// What was seen of one release, without its contract.
+    /// Whether a release was already observed.
     pub fn is_observed(&self, server: &SubjectId, release: Option<&str>) -> Result<bool> {
         let found = self
             .connection
@@ -183,7 +185,7 @@ impl Database {
         found.map(|found| found.is_some()).map_err(self.fault())
     }
 
-    /// Observations that are not in the log yet, in the order they were made.
+    /// Observations that are not yet in the log, in the order they were made.
     pub fn unrecorded(&self) -> Result<Vec<Observation>> {
         let observations = self.rows(
             "SELECT server, release, at, outcome, capture, manifest, launch, cause FROM observations WHERE is_recorded = 0 ORDER BY at, rowid",
@@ -194,7 +196,7 @@ impl Database {
         observations.map(|it| self.sound(it, "an observation cannot be read")).collect()
     }
 
-    /// Whether an earlier observation of the same server is not in the log yet.
+    /// Whether an earlier observation of the same server is not yet in the log.
     pub fn has_unrecorded_before(&self, seen: &Observation) -> Result<bool> {
         let found = self
             .connection
@@ -248,7 +250,7 @@ impl Database {
     }
 }
 
-/// `None` if a column has what this version does not write.
+/// Returns `None` if a column has a value that this version does not write.
 fn observation(row: &rusqlite::Row<'_>) -> Option<Observation> {
     let text = |at: usize| row.get::<_, String>(at).ok();
     let capture: Option<String> = row.get(4).ok()?;
@@ -297,7 +299,7 @@ impl Writing<'_> {
         self.transaction.prepare_cached(sql).map_err(fault)?.execute(values).map_err(fault)
     }
 
-    /// The first row of a query, where there is one.
+    /// The first row of a query, if any.
     fn row<T>(
         &self,
         sql: &str,
@@ -319,7 +321,7 @@ impl Writing<'_> {
         all_rows(self.transaction, sql, values, read).map_err(self.fault())
     }
 
-    /// Adds an entry to the log. Its number has to be the next.
+    /// Adds an entry to the log. Its number must be the next one.
     pub fn add_leaf(&self, number: u64, entry: &[u8]) -> Result<()> {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let added = self.execute(
@@ -343,7 +345,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Keeps what a visit saw, in place of what the last visit to the same release saw.
+    /// Stores an observation, replacing the last one of the same release.
     pub fn keep_observation(&self, observation: &Observation) -> Result<()> {
         let (outcome, capture) = match &observation.outcome {
             Outcome::Listed(capture) => ("listed", Some(capture.as_str())),
@@ -366,7 +368,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The contract itself is in the log's blobs from here on.
+    /// Marks an observation as recorded. The log's blobs contain the contract from here on.
     pub fn mark_recorded(&self, observation: &Observation) -> Result<()> {
         self.execute(
             "UPDATE observations SET is_recorded = 1 WHERE server = ?1 AND release = ?2",
@@ -408,7 +410,7 @@ impl Writing<'_> {
 mod tests {
     use super::*;
 
-    /// A file of the first version, with an entry and a cursor in it.
+    /// A file of version 1 that contains an entry and a cursor.
     #[test]
     fn an_older_file_gets_the_new_tables_and_keeps_what_it_has() {
         let folder = tempfile::tempdir().unwrap();

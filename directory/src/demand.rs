@@ -1,7 +1,8 @@
-//! Demand: how many networks asked for a server that is publicly listed. It decides what is looked at first.
+//! Demand: how many networks asked about a publicly listed server. It decides which servers are
+//! visited first.
 //!
-//! Only hashes are kept, salted with bytes of this install and bound to one server each, for seven days. Names that are not
-//! listed may be internal: they are neither stored nor shown.
+//! Only hashes are stored, for seven days, salted per install and bound to one server each. Names
+//! that are not listed may be internal: they are neither stored nor shown.
 
 use crate::database::DatabaseError;
 use crate::model::{Model, Server};
@@ -59,7 +60,8 @@ impl Demand {
         Ok(Demand { connection, path: path.to_owned(), salt, waiting: HashSet::new() })
     }
 
-    /// Counts a request for a listed server by a network: /24, or /48 of IPv6.
+    /// Counts a request for a listed server by a network: the /24 of an IPv4 address, or the /48 of
+    /// an IPv6 address.
     pub fn count(&mut self, server: &SubjectId, address: IpAddr, now: Timestamp) {
         if self.waiting.len() >= MAX_WAITING {
             return;
@@ -80,7 +82,7 @@ impl Demand {
         Sha256::digest(server.as_str()).to_vec()
     }
 
-    /// Writes what was counted, and forgets what is older than seven days.
+    /// Writes the counted requests, and deletes those older than seven days.
     pub fn flush(&mut self, now: Timestamp) -> Result<(), DatabaseError> {
         let fault = |source| DatabaseError::Sqlite { path: self.path.clone(), source };
         let transaction = self.connection.transaction().map_err(fault)?;
@@ -97,7 +99,7 @@ impl Demand {
         transaction.commit().map_err(fault)
     }
 
-    /// Distinct networks of the last seven days, by server.
+    /// The number of distinct networks in the last seven days, by server.
     pub fn networks(&self, model: &Model) -> Result<BTreeMap<SubjectId, u64>, DatabaseError> {
         let fault = |source| DatabaseError::Sqlite { path: self.path.clone(), source };
         let mut statement = self
@@ -114,7 +116,7 @@ impl Demand {
     }
 }
 
-/// A server in the queue, and why it stands where it does.
+/// A server in the queue, and the reasons for its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued<'m> {
     pub server: &'m SubjectId,
@@ -123,7 +125,7 @@ pub struct Queued<'m> {
     pub since: Timestamp,
 }
 
-/// Whether a dimension failed, or a change that concerns safety was seen.
+/// Whether a dimension failed or a safety-relevant change was observed.
 pub fn is_alarming(server: &Server) -> bool {
     let failed = |value: &serde_json::Value| {
         value.get("outcome").and_then(serde_json::Value::as_str) == Some("fail")
@@ -131,7 +133,8 @@ pub fn is_alarming(server: &Server) -> bool {
     server.dimensions.iter().any(failed) || server.drifts.iter().any(|drift| drift.item.safety)
 }
 
-/// What is looked at next: failed dimensions and safety drift first, then demand, then age.
+/// The servers in the order of visits: failed dimensions and safety drift first, then demand, then
+/// age.
 pub fn queue<'m>(model: &'m Model, networks: &BTreeMap<SubjectId, u64>) -> Vec<Queued<'m>> {
     let mut all: Vec<Queued<'m>> = model
         .servers
@@ -150,7 +153,7 @@ pub fn queue<'m>(model: &'m Model, networks: &BTreeMap<SubjectId, u64>) -> Vec<Q
     all
 }
 
-/// Puts servers in the order of the queue. One that was never visited is as old as can be.
+/// Sorts servers in the order of the queue. A server that was never visited counts as oldest.
 pub fn sort_as_queued<T>(
     servers: &mut [T],
     id: impl Fn(&T) -> &SubjectId,

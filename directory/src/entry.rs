@@ -1,8 +1,9 @@
-//! Entries of the log: what is said of a server, by whom, and what came before it.
+//! Entries of the log: a statement about a server, and the link to the entry before it.
 //!
-//! An entry is canonical JSON. Its `prev` is the leaf hash of the entry before about the same subject; each item of a tool
-//! has a `prev` of its own, the hash of that tool's item before. No text of a server is in an entry but names, by which
-//! things are found; contracts are named by their hashes.
+//! An entry is canonical JSON. Its `prev` is the leaf hash of the previous entry about the same
+//! subject; each item of a tool has its own `prev`, the hash of that tool's previous item. The only
+//! text of a server in an entry are names, by which items are found; contracts are named by their
+//! hashes.
 
 use crate::crawl::NotListed;
 use crate::crawl::cause::Cause;
@@ -14,7 +15,7 @@ use ledger::tree::leaf_of_entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the entries' form.
+/// The version of the entry format.
 pub const ENTRY_VERSION: u8 = 1;
 
 /// One entry.
@@ -23,13 +24,13 @@ pub struct Entry {
     pub v: u8,
     pub at: Moment,
     pub subject: Subject,
-    /// The leaf hash of the entry before about this subject.
+    /// The leaf hash of the previous entry about this subject.
     pub prev: Option<String>,
     #[serde(flatten)]
     pub statement: Statement,
 }
 
-/// A moment as RFC 3339 in UTC with seconds.
+/// A moment in RFC 3339, in UTC with seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Moment(pub Timestamp);
@@ -55,7 +56,7 @@ impl std::fmt::Display for Moment {
     }
 }
 
-/// What an entry is about.
+/// The subject of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
@@ -64,7 +65,7 @@ pub enum Subject {
     Document(String),
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Statement {
@@ -87,22 +88,23 @@ impl Statement {
     }
 }
 
-/// What the screen found of a server's tools. A visit with many tools has several, which all name the same surface.
+/// The screen's findings on a server's tools. A visit with many tools has several such entries, all
+/// naming the same surface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerdictStatement {
     pub hashes: VerdictHashes,
-    /// The version of a package.
+    /// The version of the package.
     pub release: Option<String>,
     pub evidence_grade: String,
     pub expires_at: Moment,
-    /// Which of the visit's entries this is, from 1, and how many there are.
+    /// The number of this entry within the visit, from 1, and how many there are.
     pub part: [u32; 2],
     pub outcome: VisitOutcome,
-    /// What kept the visit from a contract.
+    /// Why the visit did not get a contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Of the whole server, with what is not a tool.
+    /// The status of the whole server, including entries that are not tools.
     pub status: String,
     pub directive: String,
     pub dimensions: Vec<Value>,
@@ -115,7 +117,7 @@ pub struct VerdictStatement {
 pub struct VerdictHashes {
     pub methodology: String,
     pub manifest: String,
-    /// Of everything that the server says of itself; none where it did not list.
+    /// The hash of the whole surface; `None` if the server did not list.
     pub surface: Option<String>,
 }
 
@@ -127,7 +129,7 @@ pub enum VisitOutcome {
     NotListed(NotListed),
 }
 
-/// What the quality score and the pages are made of. `None` is unknown.
+/// The facts behind the quality score and the pages. `None` means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerFacts {
@@ -141,7 +143,7 @@ pub struct ServerFacts {
     pub tools_described: u32,
     pub parameters: u32,
     pub parameters_described: u32,
-    /// Entries that are not tools: prompts, resources, templates, instructions.
+    /// The number of entries that are not tools: prompts, resources, templates, instructions.
     pub others: u32,
 }
 
@@ -152,7 +154,7 @@ pub struct ToolItem {
     pub tool_name: String,
     pub definition_hash: String,
     pub entry_hash: String,
-    /// The hash of this tool's item before.
+    /// The hash of this tool's previous item.
     pub prev: Option<String>,
     pub status: String,
     pub directive: String,
@@ -161,7 +163,7 @@ pub struct ToolItem {
     pub honest_limits: Vec<String>,
 }
 
-/// What changed of a server from one visit to the next, or from one release to the next.
+/// The change of a server from one visit or release to the next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriftStatement {
@@ -179,21 +181,21 @@ pub struct DriftHashes {
     pub surface_after: String,
 }
 
-/// One entry of a contract that changed.
+/// A changed entry of a contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriftItem {
     /// `tool`, `prompt`, `resource`, `template`, `instructions` or `identity`.
     pub entry_type: String,
     pub name: String,
-    /// Of a tool: the hash of its item before.
+    /// For a tool: the hash of its previous item.
     pub prev: Option<String>,
     pub entry_before: Option<String>,
     pub entry_after: Option<String>,
-    /// The kinds of change, each once.
+    /// The kinds of change, without duplicates.
     pub kinds: Vec<String>,
     pub class: String,
-    /// Whether it is a change that may hurt: breaking, destructive, or with a marker.
+    /// Whether the change may do harm: breaking, destructive, or with a marker.
     pub safety: bool,
 }
 
@@ -217,7 +219,7 @@ pub struct ClaimStatement {
     pub domain: String,
     pub method: String,
     pub state: ClaimState,
-    /// Of a second claimant: when it counts.
+    /// For a second claimant: when the claim becomes valid.
     pub counts_from: Option<Moment>,
 }
 
@@ -232,7 +234,7 @@ pub struct ClaimHashes {
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimState {
     Verified,
-    /// Another owner's claim counts; this one waits.
+    /// Another owner's claim is valid; this one waits.
     Waiting,
     Suspended,
 }
@@ -261,13 +263,13 @@ pub struct AdvisoryStatement {
     pub reason_class: String,
 }
 
-/// What an advisory says of the contracts that it names.
+/// The finding of an advisory on the contracts that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdvisoryFinding {
     /// They were found dangerous.
     Dangerous,
-    /// What the corpus said of them no longer counts.
+    /// The corpus's earlier verdict no longer counts.
     Withdrawn,
 }
 
@@ -283,13 +285,13 @@ impl AdvisoryFinding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdvisoryHashes {
-    /// The contracts that it is about, by their definition hashes.
+    /// The definition hashes of the contracts concerned.
     pub definitions: Vec<String>,
-    /// Of the operator's text.
+    /// The hash of the operator's text.
     pub text: String,
 }
 
-/// Why bytes are no entry.
+/// Why bytes are not an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadEntry {
     #[error("it is longer than {MAX_ENTRY_BYTES} bytes")]
@@ -316,17 +318,17 @@ impl Entry {
         if entry.v != ENTRY_VERSION {
             return Err(BadEntry::Form(format!("version {}", entry.v)));
         }
-        // Another spelling of the same entry would have another hash.
+        // A different encoding of the same entry would have a different hash.
         if entry.write()? == bytes { Ok(entry) } else { Err(BadEntry::NotCanonical) }
     }
 }
 
-/// The leaf hash of an entry's bytes, by which the next entry about the same subject names it.
+/// The leaf hash of an entry's bytes, which the next entry about the same subject refers to.
 pub fn entry_hash(bytes: &[u8]) -> String {
     leaf_of_entry(bytes).to_string()
 }
 
-/// The hash of an item, by which the next item of the same tool names it.
+/// The hash of an item, which the next item of the same tool refers to.
 pub fn item_hash(item: &impl Serialize) -> Result<String, BadEntry> {
     canonical_of(item).map(|bytes| sha256_hex(&bytes))
 }

@@ -1,6 +1,8 @@
-//! What the network's members are told, made from the log: its parameters, the drift feed and the advisories.
+//! The network's data for members, built from the log: its parameters, the drift feed and the
+//! advisories.
 //!
-//! Sequence numbers are places in the log's own lists, which only grow, so that every process of a directory gives the same.
+//! Sequence numbers are positions in the log's lists, which only grow, so that every process of a
+//! directory assigns the same numbers.
 
 use crate::entry::AdvisoryFinding;
 use crate::model::{Drift, Model};
@@ -12,15 +14,16 @@ use gate::network::{
     MAX_PAGE_ENTRIES, Parameters, ReasonClass, Salt,
 };
 
-/// How many contracts are known, which decides how wide buckets are.
+/// The number of known contracts, which determines the width of buckets.
 ///
-/// Contributions alone do not count: a key could make buckets narrow by sending hashes of nothing.
+/// Contributions alone do not count: a key could make buckets narrower by sending made-up hashes.
 pub fn parameters(model: &Model, served_rows: u64, salt: Salt) -> Parameters {
     let definitions = u64::try_from(model.definitions()).unwrap_or(u64::MAX);
     Parameters::new(definitions.max(served_rows), salt)
 }
 
-/// Changes that the crawler recorded after a number. Entries that came or went have no pair of fingerprints.
+/// Changes that the crawler recorded after a number. Added and removed entries have no pair of
+/// fingerprints and are left out.
 pub fn drift_page(model: &Model, salt: &Salt, after: u64) -> DriftPage {
     let skipped = usize::try_from(after).unwrap_or(usize::MAX);
     let numbered = model.drifts.iter().zip(1_u64..).skip(skipped);
@@ -48,7 +51,7 @@ fn fingerprinted(drift: &Drift, salt: &Salt) -> Option<DriftReport> {
     Some(change.sorted())
 }
 
-/// Advisories after a number: one for each definition that an entry names.
+/// Advisories after a number, one for each definition that an entry names.
 pub fn advisory_page(model: &Model, after: u64) -> AdvisoryPage {
     let skipped = usize::try_from(after).unwrap_or(usize::MAX);
     let named = model.advisories.iter().flat_map(|(at, _, advisory)| {

@@ -1,5 +1,5 @@
-//! What the writer of a directory does while it runs: it says what others left to be said, publishes, has its checkpoints
-//! cosigned, anchors them, and looks at claims again.
+//! The periodic work of a directory's writer: publishes queued statements and the log, has
+//! checkpoints cosigned, anchors them, and checks claims again.
 
 use crate::claim::check::Checker;
 use crate::claim::ownership::check_again;
@@ -18,11 +18,12 @@ use ledger::note::split;
 use wire::dialer::{Call, DialError, Dialer};
 use wire::service::ServiceBody;
 
-/// How long to wait between two anchors.
+/// The pause between two anchors.
 const ANCHOR_PAUSE_MS: i64 = 3_600_000;
-/// Anchors that are looked at for an upgrade.
+/// The most anchors that are checked for an upgrade.
 const PENDING: usize = 48;
-/// Claims that are looked at before the log is published again: a host that hangs must not hold it up for long.
+/// The most claims that are checked between two publications: a host that hangs must not delay the
+/// log for long.
 const CLAIMS_AT_A_TIME: usize = 1;
 
 /// A witness that cosigns our checkpoints.
@@ -30,7 +31,7 @@ const CLAIMS_AT_A_TIME: usize = 1;
 pub struct WitnessAddress {
     pub url: String,
     pub key: WitnessKey,
-    /// The size that it cosigned last, as far as is known.
+    /// The size that it last cosigned, as far as known.
     pub cosigned: u64,
 }
 
@@ -44,7 +45,7 @@ pub struct LogKeeper {
     witnesses: Vec<WitnessAddress>,
     runtime: tokio::runtime::Runtime,
     anchored_at: Timestamp,
-    /// Looks at claims.
+    /// Checks claims.
     checker: Checker,
 }
 
@@ -71,10 +72,10 @@ impl LogKeeper {
         })
     }
 
-    /// Does what is due. What did not succeed is said, and tried again the next time.
+    /// Does all work that is due. Returns the problems; failed work is tried again the next time.
     pub fn tick(&mut self, now: Timestamp) -> Vec<String> {
         let mut problems = Vec::new();
-        // What cannot be said now waits; everything else is published all the same.
+        // Statements that cannot be published now stay queued; the rest of the work continues.
         if let Err(error) = self.writer.say_waiting(now) {
             problems.push(error.to_string());
         }
@@ -95,7 +96,7 @@ impl LogKeeper {
         problems
     }
 
-    /// Looks at a claim that is due. That one is not found is no problem of this directory.
+    /// Checks a claim that is due. A claim that is not found is no problem of this directory.
     fn check_claims(&mut self, now: Timestamp) -> Result<(), DatabaseError> {
         let due = self.writer.database().due_claims(now, CLAIMS_AT_A_TIME)?;
         let database = self.writer.database_mut();
@@ -103,7 +104,7 @@ impl LogKeeper {
         Ok(())
     }
 
-    /// Asks the witnesses that have not cosigned the newest checkpoint.
+    /// Asks the witnesses that have not yet cosigned the newest checkpoint.
     fn cosign(&mut self, problems: &mut Vec<String>) {
         let publisher = self.writer.publisher();
         let (Some(note), size) = (publisher.note().map(str::to_owned), publisher.published_size())
@@ -128,7 +129,7 @@ impl LogKeeper {
                 Ok(String::from_utf8_lossy(&line).into_owned())
             };
             let mut answered = ask(witness.cosigned);
-            // A witness that remembers another size says which.
+            // A witness that remembers a different size returns it.
             if let Err(DialError::Status { status: StatusCode::CONFLICT, body, .. }) = &answered
                 && let Some(known) =
                     std::str::from_utf8(body).ok().and_then(|it| parse_size(it.trim_end()))
@@ -155,7 +156,7 @@ impl LogKeeper {
         }
     }
 
-    /// Upgrades what is pending, and anchors the newest checkpoint if none did.
+    /// Upgrades pending anchors, and anchors the newest checkpoint if it has no anchor yet.
     fn anchor(&mut self, now: Timestamp) -> Result<(), String> {
         let anchors = self.writer.database().anchors(PENDING).map_err(|error| error.to_string())?;
         let newest = anchors.first().map(|anchor| anchor.size);
@@ -185,7 +186,7 @@ impl LogKeeper {
     }
 }
 
-/// Keeps an anchor in the database, and as a file that other tools read.
+/// Stores an anchor in the database, and as a file for other tools.
 pub fn keep_anchor(
     folders: &Folders,
     writer: &mut LogWriter,

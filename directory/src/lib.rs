@@ -1,7 +1,9 @@
-//! The directory of MCP servers: what is known of a server before it is wired, and a public history of it.
+//! The directory of MCP servers: information about a server before it is wired, with a public
+//! history.
 //!
-//! `crawl` observes servers, `record` makes entries of what was seen, `log` publishes them so that nobody can rewrite them,
-//! and `serve` answers the trust API and the pages from the entries alone. A verdict of the screen never moves a gate's.
+//! `crawl` observes servers, `record` turns observations into entries, `log` publishes them in a
+//! tamper-evident log, and `serve` serves the trust API and the pages from the entries alone. The
+//! screen's verdict never affects a gate's.
 #![forbid(unsafe_code)]
 
 pub mod adjudication;

@@ -1,7 +1,7 @@
 //! The public history: one append-only log of entries, published as C2SP tlog-tiles with signed checkpoints.
 //!
-//! `tile` and `proof` are pure; `publish` writes files; `reader` is the skeptic's side, which needs nothing but a URL and
-//! the log's public key.
+//! `tile` and `proof` are pure; `publish` writes files; `reader` verifies a log with nothing but a
+//! URL and the log's public key.
 
 pub mod anchor;
 pub mod lease;
@@ -16,7 +16,7 @@ pub mod witness;
 use contract::canonical::{Position, canonical};
 use contract::json::Document;
 
-/// The longest entry: its length is two bytes in a bundle.
+/// The longest entry: its length takes two bytes in a bundle.
 pub const MAX_ENTRY_BYTES: usize = 65_535;
 
 /// The origin of a log: the public URL without its scheme, and `/log`.
@@ -25,7 +25,7 @@ pub fn origin(public_url: &str) -> String {
     format!("{}/log", rest.trim_end_matches('/'))
 }
 
-/// The canonical form of JSON that was written by us; none where it is not JSON.
+/// The canonical form of JSON that we wrote; `None` if it is not JSON.
 pub fn canonical_bytes(json: &str) -> Option<Vec<u8>> {
     let document = Document::parse(json).ok()?;
     Some(canonical(document.root(), Position::Plain))

@@ -1,6 +1,7 @@
-//! A mirror: copies another directory's log and the documents that it names, and believes nothing that it did not check.
+//! A mirror: copies another directory's log and the documents named in it, and verifies everything.
 //!
-//! Its data is the same as that of the directory it copies, so it serves the same answers, under the same checkpoint.
+//! Its data equals that of the original directory, so it serves the same answers under the same
+//! checkpoint.
 
 use crate::database::{Database, DatabaseError};
 use crate::entry::{Entry, Statement};
@@ -19,7 +20,7 @@ use ledger::tree::leaf_of_entry;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Why nothing more is copied.
+/// Why the mirror cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
     #[error(transparent)]
@@ -40,7 +41,7 @@ pub enum MirrorError {
     File { path: PathBuf, source: std::io::Error },
 }
 
-/// A directory that is copied.
+/// A copied directory.
 #[derive(Debug)]
 pub struct Mirror {
     _lease: Lease,
@@ -52,7 +53,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Takes the lease of the data folder, and reads what was copied before.
+    /// Takes the lease of the data folder, and reads the existing copy.
     pub fn open(folders: &Folders, keys: Keyring) -> Result<Mirror, MirrorError> {
         let path = folders.data.clone();
         crate::log::publish::create_private_folder(&path)
@@ -73,7 +74,7 @@ impl Mirror {
         self.model.size
     }
 
-    /// Copies what is new. Where anything does not hold, nothing of it is kept.
+    /// Copies what is new. If anything does not verify, keeps none of it.
     pub fn sync(
         &mut self,
         log: &mut dyn LogFiles,
@@ -103,7 +104,8 @@ impl Mirror {
                 added.push(entry);
             }
         }
-        // INVARIANT: the entries that are kept and those that were copied are the ones that were signed for.
+        // INVARIANT: the existing and the copied entries together are those that the checkpoint
+        // covers.
         if proof::root(&mut &nodes, checkpoint.size) != Ok(checkpoint.root) {
             return Err(LogFault::Rewritten { kept: self.nodes.size() }.into());
         }
@@ -126,7 +128,7 @@ impl Mirror {
         Ok(self.model.size - first)
     }
 
-    /// The documents that entries name and that are not here yet, each checked by its hash.
+    /// The documents that entries name and that are not copied yet, each verified by its hash.
     fn documents_of(
         &self,
         entries: &[Vec<u8>],

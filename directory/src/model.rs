@@ -1,6 +1,8 @@
-//! What the log says, as one value: every entry is applied in order, and one that does not fit what came before is refused.
+//! The state described by the log: every entry is applied in order, and one that contradicts the
+//! earlier ones is refused.
 //!
-//! The API and the pages are made from this and from nothing else, so a mirror that copied the log serves the same.
+//! The API and the pages are built from this alone, so a mirror that copied the log serves the
+//! same.
 
 use crate::crawl::cause::Cause;
 use crate::entry::{
@@ -13,13 +15,13 @@ use contract::change::{ChangeClass, ChangeKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The most entries of visits to one server on one day.
+/// The most entries about visits to one server per day.
 pub const MAX_ENTRIES_A_DAY: usize = 24;
-/// The most entries about claims to one server on one day. Counted apart: an owner who claims again and again must not
-/// use up the entries of the verdicts on its server.
+/// The most entries about claims to one server per day. Counted separately: an owner who claims
+/// repeatedly must not use up the entries for the server's verdicts.
 pub const MAX_CLAIMS_A_DAY: usize = 8;
 
-/// Why an entry does not fit the log.
+/// Why an entry contradicts the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     #[error(transparent)]
@@ -40,11 +42,11 @@ pub enum Misfit {
     TooMany,
 }
 
-/// What is known of a tool.
+/// The state of a tool.
 #[derive(Debug, Clone)]
 pub struct Tool {
     pub item: Arc<ToolItem>,
-    /// The number of the entry that has the item.
+    /// The number of the entry that contains the item.
     pub number: u64,
     pub at: Moment,
     pub expires_at: Moment,
@@ -64,7 +66,7 @@ pub struct Drift {
     pub item: DriftItem,
 }
 
-/// A release or visit that was recorded.
+/// A recorded release or visit.
 #[derive(Debug, Clone)]
 pub struct Visit {
     pub number: u64,
@@ -78,7 +80,7 @@ pub struct Visit {
     pub published_at: Option<Moment>,
 }
 
-/// A definition in which a later reading found what an earlier one did not.
+/// A definition in which a later screening found what an earlier one did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundLater {
     pub server: SubjectId,
@@ -90,7 +92,7 @@ pub struct FoundLater {
     pub number: u64,
 }
 
-/// What is known of a server.
+/// The state of a server.
 #[derive(Debug, Clone)]
 pub struct Server {
     pub id: SubjectId,
@@ -107,19 +109,19 @@ pub struct Server {
     pub surface: Option<String>,
     pub manifest: String,
     pub methodology: String,
-    /// The tools of the last contract that was seen.
+    /// The tools of the last observed contract.
     pub tools: BTreeMap<String, Tool>,
-    /// Tools that are gone, with their last item's hash.
+    /// Removed tools, with the hash of their last item.
     heads: BTreeMap<String, String>,
     pub visits: Vec<Visit>,
     pub drifts: Vec<Arc<Drift>>,
     pub claims: Vec<(Moment, ClaimStatement)>,
-    /// The numbers of all entries about it.
+    /// The numbers of all entries about the server.
     pub numbers: Vec<u64>,
 }
 
 impl Server {
-    /// A server of which nothing is known yet but that it was visited.
+    /// A server about which nothing is known except that it was visited.
     fn new(id: SubjectId, at: Moment, outcome: VisitOutcome) -> Server {
         Server {
             id,
@@ -150,28 +152,30 @@ impl Server {
         Server::new(id, at, VisitOutcome::Listed)
     }
 
-    /// What the log says last of each claim, newest first.
+    /// The newest statement on each claim, newest first.
     pub fn current_claims(&self) -> Vec<&(Moment, ClaimStatement)> {
         let mut keys = BTreeSet::new();
         self.claims.iter().rev().filter(|(_, claim)| keys.insert(&claim.hashes.key)).collect()
     }
 
-    /// Whether an owner whose claim counts permits probes. It never changes what the directory says of the server.
+    /// Whether an owner with a valid claim permits probes. Never affects the directory's verdict on
+    /// the server.
     pub fn permits_probes(&self) -> bool {
         self.current_claims().iter().any(|(_, claim)| claim.state == ClaimState::Verified)
     }
 
-    /// The last item of a tool, also of one that is gone.
+    /// The last item of a tool, including removed tools.
     pub fn head_of(&self, tool: &str) -> Option<&str> {
         self.heads.get(tool).map(String::as_str)
     }
 
-    /// The contract that was seen last, by its surface hash: also where the last visit saw none.
+    /// The last observed contract, even if the last visit did not get one.
     pub fn last_surface(&self) -> Option<&Visit> {
         self.visits.iter().rev().find(|visit| visit.surface.is_some())
     }
 
-    /// Pairs of releases in a row that both listed, and how many of them broke something without a new major version.
+    /// The number of pairs of consecutive listed releases, and how many of those had a breaking
+    /// change without a new major version.
     pub fn release_pairs(&self) -> (u32, u32) {
         let listed: Vec<&Visit> = self
             .visits
@@ -202,8 +206,8 @@ impl Server {
     }
 }
 
-/// Whether a change breaks calls that were made before it. A kind can be found in a weaker class than its own (a new
-/// version in a server's identity), so the class of the item counts too.
+/// Whether a change breaks existing calls. A kind can be found in a weaker class than its own (a
+/// new version in a server's identity), so the class of the item counts too.
 pub fn is_breaking(item: &DriftItem) -> bool {
     let weaker = ChangeClass::ALL.iter().take_while(|class| **class != ChangeClass::Breaking);
     if weaker.map(|class| class.as_str()).any(|class| class == item.class) {
@@ -216,7 +220,8 @@ pub fn is_breaking(item: &DriftItem) -> bool {
         .any(|kind| item.kinds.iter().any(|it| it == kind.as_str()))
 }
 
-/// The part of a version that a breaking change moves: the first number, or the second while the first is 0.
+/// The part of a version that a breaking change must increment: the first number, or the second
+/// while the first is 0.
 fn major(version: Option<&str>) -> Option<String> {
     let mut parts = version?.split('.');
     let first = parts.next()?;
@@ -226,24 +231,24 @@ fn major(version: Option<&str>) -> Option<String> {
     })
 }
 
-/// Everything that the log says.
+/// The state described by the whole log.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub size: u64,
     pub servers: BTreeMap<SubjectId, Server>,
-    /// Methodologies, oldest first.
+    /// The methodologies, oldest first.
     pub methodologies: Vec<(Moment, u64, String, String)>,
     pub drifts: Vec<Arc<Drift>>,
     pub advisories: Vec<(Moment, u64, AdvisoryStatement)>,
-    /// The last entry about each subject, by its leaf hash.
+    /// The leaf hash of the last entry about each subject.
     heads: HashMap<Subject, String>,
     /// Tools by their definition hash.
     by_definition: HashMap<String, Vec<(SubjectId, String)>>,
-    /// Entries about each server on the last day that has any: of visits, and of claims.
+    /// The number of entries about each server on the last day that has any: visits and claims.
     on_day: HashMap<SubjectId, (String, [usize; 2])>,
-    /// Tools whose definition stayed the same and that failed with high severity where they did not before.
+    /// Tools with an unchanged definition that newly failed with high severity.
     pub found_later: Vec<FoundLater>,
-    /// How many entries of each kind there are.
+    /// The number of entries of each kind.
     pub kinds: BTreeMap<&'static str, u64>,
     last_at: Option<Moment>,
 }
@@ -266,7 +271,7 @@ impl Model {
         self.last_at
     }
 
-    /// How many entries of visits to a server are allowed on a day.
+    /// How many more entries about visits to a server are allowed on a day.
     pub fn left_on(&self, server: &SubjectId, day: Moment) -> usize {
         let [visits, _] = self.used_on(server, day);
         MAX_ENTRIES_A_DAY.saturating_sub(visits)
@@ -279,12 +284,12 @@ impl Model {
         }
     }
 
-    /// How many different definitions of tools the log has ever had.
+    /// The number of distinct tool definitions ever in the log.
     pub fn definitions(&self) -> usize {
         self.by_definition.len()
     }
 
-    /// Takes an entry over. Where it does not fit, nothing is changed.
+    /// Applies an entry. If it does not fit, nothing changes.
     pub fn apply(&mut self, bytes: &[u8]) -> Result<Entry, Misfit> {
         let entry = Entry::read(bytes)?;
         if self.head(&entry.subject) != entry.prev {

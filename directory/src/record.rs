@@ -1,6 +1,8 @@
-//! From what a visit saw to entries of the log: what changed since the last visit, and what the screen says now.
+//! Turns an observation into log entries: the changes since the last visit, and the screen's
+//! current verdict.
 //!
-//! Pure: the model, the observation and the contract seen before come in, entries and the contracts that they name come out.
+//! Pure: takes the model, the observation and the previous contract, and returns entries and the
+//! contracts they name.
 
 use crate::crawl::{Manifest, NotListed, Observation, Outcome, release_order};
 use crate::entry::{
@@ -27,18 +29,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The grade of what the crawler saw.
+/// The evidence grade of the crawler's observations.
 const GRADE: Grade = Grade::CrawlL0;
-/// The longest name that stands in the log as it is; a longer one stands there as its hash.
+/// The longest name that is written to the log; a longer one is replaced by its hash.
 pub const MAX_NAME_BYTES: usize = 512;
-/// Findings of one dimension that the log names; their number is always there.
+/// The most findings of one dimension that the log lists; their number is always given.
 const MAX_FINDINGS: usize = 16;
 
-/// What a visit adds to the log.
+/// The additions of a visit to the log.
 #[derive(Debug, Default, PartialEq)]
 pub struct Recording {
     pub entries: Vec<Vec<u8>>,
-    /// Documents that the entries name by their hashes.
+    /// The documents that the entries name by hash.
     pub blobs: Vec<(String, Vec<u8>)>,
 }
 
@@ -56,13 +58,13 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Whether the visit can be recorded on another day.
+    /// Whether the visit can be recorded on a later day.
     pub const fn is_for_another_day(&self) -> bool {
         matches!(self, RecordError::TooMany { .. } | RecordError::EarlierWaits)
     }
 }
 
-/// A name as it stands in the log.
+/// A name in the form used in the log.
 pub fn log_name(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
@@ -70,10 +72,10 @@ pub fn log_name(name: &str) -> String {
     format!("sha256:{}", sha256_hex(name.as_bytes()))
 }
 
-/// The entries of a visit; none where nothing changed and what is on file is good for longer.
+/// The entries of a visit; empty if nothing changed and the current verdict is not about to expire.
 ///
-/// A contract that never fits the entries of one day is recorded as too large: otherwise the server would wait for ever, and
-/// with it a crawl that stops at what it cannot record.
+/// A contract that exceeds the entries of one day is recorded as too large: otherwise the server
+/// would wait forever, and so would a crawl that stops at the first observation it cannot record.
 pub fn record(
     model: &Model,
     seen: &Observation,
@@ -165,7 +167,7 @@ fn entries_of(
     Ok(recording)
 }
 
-/// Whether a release is older than the one that is recorded: the log does not go back.
+/// Whether a release is older than the recorded one: the log does not go back.
 fn is_past(known: &Server, seen: &Observation) -> bool {
     match (&seen.release, &known.release) {
         (Some(seen), Some(newest)) => release_order::compare(seen, newest).is_lt(),
@@ -173,8 +175,8 @@ fn is_past(known: &Server, seen: &Observation) -> bool {
     }
 }
 
-/// What the screen knows besides the contract: all that the server is called. A release is always pinned, so its launch is
-/// not judged.
+/// The screen's context besides the contract: all names of the server. A release is always pinned,
+/// so its launch is not judged.
 fn context_of(seen: &Observation, now: Timestamp) -> Context {
     let mut context = Context::new(GRADE, now);
     context.names.push(seen.server.as_str().to_owned());
@@ -198,7 +200,7 @@ fn is_worn(at: Moment, expires_at: Moment, now: Timestamp) -> bool {
     expires_at.0.0 - now.0 <= lifetime / 3
 }
 
-/// Whether something is new that the server's last verdict does not say.
+/// Whether the new verdict differs from the server's last one.
 fn differs(known: &Server, new: &VerdictStatement) -> bool {
     known.release != new.release
         || known.outcome != new.outcome
@@ -228,7 +230,8 @@ fn facts(manifest: &Manifest, surface: Option<&Surface>) -> ServerFacts {
     }
 }
 
-/// Dimensions as the log and the API carry them: kinds, fixed sentences and places; no text of the server.
+/// Dimensions as in the log and the API: kinds, fixed sentences and locations, no text of the
+/// server.
 pub fn dimensions_value(dimensions: &[DimensionResult]) -> Vec<Value> {
     let finding = |finding: &Finding| {
         json!({
@@ -259,7 +262,7 @@ pub fn dimensions_value(dimensions: &[DimensionResult]) -> Vec<Value> {
 struct Writer<'m> {
     subject: Subject,
     prev: Option<String>,
-    /// The items that this visit adds, over those of the model.
+    /// The items that this visit adds, on top of those in the model.
     heads: BTreeMap<String, String>,
     known: Option<&'m Server>,
     now: Timestamp,
@@ -323,7 +326,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The items of tools of which something is new, or whose verdict is about to expire.
+    /// The items of tools that have changed, or whose verdict is about to expire.
     fn tools(&self, screening: &Screening, methodology: &str) -> Vec<ToolItem> {
         let tools = screening.entries.iter().filter(|it| it.entry.entry_type == EntryType::Tool);
         tools.filter_map(|verdict| self.tool(verdict, methodology)).collect()
@@ -363,7 +366,7 @@ impl Writer<'_> {
         let count = part_number(packs.len());
         for (at, tools) in packs.into_iter().enumerate() {
             let part = [part_number(at + 1), count];
-            // The server's own part is said once.
+            // Only the first part contains the server's own data.
             let dimensions = if at == 0 { template.dimensions.clone() } else { Vec::new() };
             let statement = VerdictStatement { part, tools, dimensions, ..template.clone() };
             self.add(Statement::Verdict(Box::new(statement)))?;
@@ -371,7 +374,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The bytes that are left for items in an entry.
+    /// The bytes left for items in an entry.
     fn room(&self, statement: Statement) -> Result<usize, BadEntry> {
         let empty = Entry {
             v: ENTRY_VERSION,
@@ -380,7 +383,7 @@ impl Writer<'_> {
             prev: Some("0".repeat(64)),
             statement,
         };
-        // Numbers of parts may be longer than those of the empty entry.
+        // The part numbers may be longer than in the empty entry.
         Ok(MAX_ENTRY_BYTES.saturating_sub(empty.write()?.len() + 16))
     }
 }
@@ -389,7 +392,7 @@ fn part_number(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Items in as few entries as hold them: one at least.
+/// Distributes items over as few entries as possible, at least one.
 fn pack<T: Serialize>(items: Vec<T>, room: usize) -> Result<Vec<Vec<T>>, BadEntry> {
     let (mut packs, mut used) = (vec![Vec::new()], 0);
     for item in items {

@@ -1,4 +1,5 @@
-//! Random bytes that a directory makes once and keeps with its keys: the salt of the network, and the secret of claims.
+//! Random bytes that a directory generates once and stores with its keys: the salt of the network,
+//! and the secret for claims.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,7 +7,8 @@ use std::path::Path;
 
 const BYTES: usize = 32;
 
-/// Reads the bytes from a file, or makes the file with new ones. Threads and processes that make it at the same time agree.
+/// Reads the bytes from a file, or creates the file. Threads and processes that do so concurrently
+/// get the same bytes.
 pub fn read_or_make(folder: &Path, name: &str) -> io::Result<[u8; BYTES]> {
     let path = folder.join(name);
     match read(&path) {
@@ -16,11 +18,11 @@ pub fn read_or_make(folder: &Path, name: &str) -> io::Result<[u8; BYTES]> {
     crate::log::publish::create_private_folder(folder)?;
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(|_| io::Error::other("no randomness"))?;
-    // A temporary file has a name that no other thread or process uses, and only its user may read it.
+    // A temporary file has a unique name, and only its user may read it.
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(new, "{}", hex::encode(bytes))?;
     new.as_file().sync_all()?;
-    // Does not replace a file that another thread or process made in the meantime.
+    // Does not replace a file that another thread or process created in the meantime.
     match new.persist_noclobber(&path) {
         Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => Err(failed.error),
         _ => read(&path),

@@ -1,6 +1,6 @@
 //! The directory over HTTP: the trust API for agents, pages for people, and the files of the log.
 //!
-//! Everything is rendered from the log's model. Agents get no text of a server; pages show it, escaped.
+//! Everything is rendered from the log's model. Agents get no server text; pages show it, escaped.
 
 pub mod api;
 pub mod claims;

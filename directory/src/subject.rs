@@ -1,4 +1,5 @@
-//! The names under which the directory knows servers: `npm:NAME`, `pypi:NAME`, or the name that a registry gave.
+//! The ids of servers in the directory: `npm:NAME`, `pypi:NAME`, or the name assigned by a
+//! registry.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,14 +13,14 @@ pub const MAX_ID_BYTES: usize = 256;
 #[serde(try_from = "String", into = "String")]
 pub struct SubjectId(String);
 
-/// A text that names no server.
+/// The text is not the id of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a server's id is `npm:NAME`, `pypi:NAME` or a registry's name: up to {MAX_ID_BYTES} letters, digits and `@/._:~-`"
 )]
 pub struct BadSubject;
 
-/// Where a server's package comes from, by its id.
+/// The registry of a server's package, according to its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackageRegistry {
     Npm,
@@ -44,7 +45,7 @@ impl SubjectId {
         &self.0
     }
 
-    /// The registry and the name of a package, where the id names one.
+    /// The registry and name of a package, if the id names one.
     pub fn as_package(&self) -> Option<(PackageRegistry, &str)> {
         let (registry, name) = self.0.split_once(':')?;
         match registry {
@@ -54,13 +55,13 @@ impl SubjectId {
         }
     }
 
-    /// The id as one segment of a URL's path.
+    /// The id encoded as one segment of a URL path.
     pub fn encoded(&self) -> String {
         encode_segment(&self.0)
     }
 }
 
-/// Any text as one segment of a URL's path.
+/// Encodes any text as one segment of a URL path.
 pub fn encode_segment(text: &str) -> String {
     const KEPT: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
         .remove(b'-')
@@ -69,7 +70,7 @@ pub fn encode_segment(text: &str) -> String {
         .remove(b'~')
         .remove(b'@')
         .remove(b':');
-    // A browser takes these two for steps in the path, and nothing else can spell them.
+    // Browsers treat these two as path navigation, and they have no other encoding.
     match text {
         "." => "%2E".to_owned(),
         ".." => "%2E%2E".to_owned(),
@@ -77,7 +78,7 @@ pub fn encode_segment(text: &str) -> String {
     }
 }
 
-/// What [`encode_segment`] encoded.
+/// Reverses [`encode_segment`].
 pub fn decode_segment(text: &str) -> Option<String> {
     percent_encoding::percent_decode_str(text).decode_utf8().ok().map(Into::into)
 }
@@ -98,7 +99,8 @@ impl FromStr for SubjectId {
     }
 }
 
-/// A name that an installer takes for a package's: neither an option nor a path nor a repository (`owner/name`).
+/// Whether an installer would take the name for a package, and not for an option, a path or a
+/// repository (`owner/name`).
 fn is_npm_name(name: &str) -> bool {
     match name.strip_prefix('@') {
         Some(scoped) => scoped
@@ -159,7 +161,7 @@ mod tests {
             "a\n",
             "<script>",
             "a?b",
-            // What an installer takes for an option, a path or a repository.
+            // Names that an installer would take for an option, a path or a repository.
             "npm:-g",
             "npm:../x",
             "npm:./x",

@@ -1,4 +1,4 @@
-//! The one writer of a directory: takes what was seen into the log, and publishes the log.
+//! The single writer of a directory: adds observations to the log, and publishes the log.
 
 use crate::crawl::Observation;
 use crate::database::{Database, DatabaseError, WaitingStatement, Words, Writing};
@@ -16,21 +16,22 @@ use contract::surface::{Surface, read_capture};
 use contract::time::Timestamp;
 use std::path::{Path, PathBuf};
 
-/// How a verdict is made: the page `/methodology`, whose hash every verdict names.
+/// How verdicts are made: the page `/methodology`, whose hash every verdict names.
 pub const METHODOLOGY: &str = include_str!("methodology.md");
 /// The version of the methodology.
 pub const METHODOLOGY_VERSION: &str = "1";
-/// Entries that are read at a time.
+/// How many entries are read at a time.
 const BATCH: usize = 1_024;
-/// Statements of other processes that are said at a time.
+/// The most queued statements that are published at a time.
 const MAX_SAID: usize = 1_000;
 
-/// Where a directory keeps its data.
+/// The folders of a directory.
 #[derive(Debug, Clone)]
 pub struct Folders {
-    /// Database, log and the crawler's own files.
+    /// The database, the log and the crawler's files.
     pub data: PathBuf,
-    /// The log's key and its last checkpoint. Kept apart from the data: a backup of one does not bring back the other.
+    /// The log's key and its last checkpoint. Separate from the data, so that restoring a backup of
+    /// one does not restore the other.
     pub keys: PathBuf,
 }
 
@@ -39,18 +40,18 @@ impl Folders {
         self.data.join("directory.db")
     }
 
-    /// How often servers are asked for. Losing it loses no history.
+    /// The counts of demand. Losing the file loses no history.
     pub fn demand(&self) -> PathBuf {
         self.data.join("demand.db")
     }
 
-    /// What is served below `/log/`.
+    /// The files served below `/log/`.
     pub fn log(&self) -> PathBuf {
         self.data.join("log")
     }
 }
 
-/// Why nothing is written.
+/// Why nothing can be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(transparent)]
@@ -82,7 +83,7 @@ pub fn read_model(database: &Database) -> Result<Model, WriteError> {
     Ok(model)
 }
 
-/// Reads what was added to the log since, up to a size.
+/// Reads entries added to the log since, up to a size.
 pub fn extend_model(database: &Database, model: &mut Model, size: u64) -> Result<(), WriteError> {
     loop {
         let left = usize::try_from(size.saturating_sub(model.size)).unwrap_or(usize::MAX);
@@ -97,7 +98,7 @@ pub fn extend_model(database: &Database, model: &mut Model, size: u64) -> Result
     }
 }
 
-/// The contract of a surface hash, as it was recorded.
+/// The recorded contract with a surface hash.
 pub fn surface_of(database: &Database, hash: &str) -> Result<Option<Surface>, DatabaseError> {
     let capture = database.blob(hash)?;
     Ok(capture.and_then(|capture| read_capture(&capture).ok()))
@@ -113,7 +114,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Takes the lease, reads the log and compares it with what was signed. A new log begins with the methodology.
+    /// Takes the lease, reads the log and compares it with the last signed checkpoint. A new log
+    /// starts with the methodology.
     pub fn open(
         folders: &Folders,
         public_url: &str,
@@ -157,12 +159,12 @@ impl LogWriter {
         &mut self.publisher
     }
 
-    /// Signs and publishes what was added.
+    /// Signs and publishes new entries.
     pub fn publish(&mut self) -> Result<bool, WriteError> {
         Ok(self.publisher.publish(&self.database)?.is_some())
     }
 
-    /// The methodology changes first: no verdict can name one that is not in the log.
+    /// Adds a changed methodology first: a verdict can only name one that is in the log.
     fn ensure_methodology(&mut self, now: Timestamp) -> Result<(), WriteError> {
         let hash = sha256_hex(METHODOLOGY.as_bytes());
         if self.model.methodology() == Some(hash.as_str()) {
@@ -191,7 +193,8 @@ impl LogWriter {
         self.add(&Recording { entries: vec![entry.write()?], blobs }, |_| Ok(()))
     }
 
-    /// Says what other processes of the directory left to be said. Returns how many entries it made.
+    /// Adds the statements that other processes of the directory queued. Returns the number of
+    /// entries.
     pub fn say_waiting(&mut self, now: Timestamp) -> Result<usize, WriteError> {
         let mut count = 0;
         for WaitingStatement { id, words } in self.database.waiting_statements(MAX_SAID)? {
@@ -203,7 +206,7 @@ impl LogWriter {
             let recording = Recording { entries: vec![entry.write()?], blobs };
             match self.add(&recording, |writing| writing.mark_said(id)) {
                 Ok(()) => count += 1,
-                // It waits for another day.
+                // Stays queued for another day.
                 Err(WriteError::Log { source: Misfit::TooMany, .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -211,14 +214,14 @@ impl LogWriter {
         Ok(count)
     }
 
-    /// The moment of the next entry: never before the last one, in whole seconds.
+    /// The time of the next entry, in whole seconds and never before the last entry.
     fn moment(&self, now: Timestamp) -> Moment {
         let now = self.model.last_at().map_or(now, |last| last.0.max(now));
         Moment(Timestamp(now.0.div_euclid(1_000) * 1_000))
     }
 
-    /// Takes an observation into the log. Returns how many entries it made. Visits to one server are recorded in the order
-    /// they were made: the log does not go back, so one that is overtaken would be lost.
+    /// Adds an observation to the log. Returns the number of entries. Visits to a server are
+    /// recorded in order: the log does not go back, so a visit that is overtaken would be lost.
     pub fn record(&mut self, seen: &Observation, now: Timestamp) -> Result<usize, WriteError> {
         if self.database.has_unrecorded_before(seen)? {
             return Err(RecordError::EarlierWaits.into());
@@ -234,13 +237,13 @@ impl LogWriter {
         Ok(count)
     }
 
-    /// Records what an earlier run saw and did not record. Returns how many entries it made.
+    /// Records observations that an earlier run did not record. Returns the number of entries.
     pub fn record_waiting(&mut self, now: Timestamp) -> Result<usize, WriteError> {
         let mut count = 0;
         for seen in self.database.unrecorded()? {
             match self.record(&seen, now) {
                 Ok(more) => count += more,
-                // It waits for another day.
+                // Stays queued for another day.
                 Err(WriteError::Record(error)) if error.is_for_another_day() => {}
                 Err(error) => return Err(error),
             }
@@ -248,7 +251,8 @@ impl LogWriter {
         Ok(count)
     }
 
-    /// Entries, the documents that they name and the mark that what they were made of is recorded: all of it or nothing.
+    /// Atomically adds entries, the documents they name, and the marks that their sources are
+    /// recorded.
     fn add(
         &mut self,
         recording: &Recording,
@@ -271,7 +275,7 @@ impl LogWriter {
             mark(writing)
         });
         if let Err(error) = written {
-            // The model is what the database says.
+            // Restore the model from the database.
             self.model = read_model(&self.database)?;
             return Err(error.into());
         }

@@ -1,4 +1,5 @@
-//! A thousand random changes of a published log, each made without its key and each found from the outside.
+//! Makes a thousand random changes to a published log, each without its key, and checks that a
+//! verifier detects every one.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -47,7 +48,7 @@ fn publish(folder: &Path) -> (Folders, Keyring) {
     (folders, Keyring::from_text(&key).expect("a key"))
 }
 
-/// What a skeptic does: signature, tree, tiles and histories.
+/// Verifies a log from outside: signature, tree, tiles and histories.
 fn verify(log: &Path, keys: &Keyring) -> Result<u64, String> {
     let mut reader = LogReader::new(LogFolder(log.to_owned()), keys.clone());
     let (checkpoint, _) = reader.checkpoint().map_err(|fault| fault.to_string())?;
@@ -101,7 +102,8 @@ fn every_change_of_a_file_is_found() {
     verify(&log, &keys).expect("the log holds again");
 }
 
-/// An attacker with the files but without the key can build a consistent tree, but cannot sign its checkpoint.
+/// An attacker who has the files but not the key can build a consistent tree, but cannot sign its
+/// checkpoint.
 #[test]
 fn a_verdict_that_is_changed_with_all_its_hashes_is_found() {
     let folder = tempfile::tempdir().expect("a folder");

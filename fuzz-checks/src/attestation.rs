@@ -1,5 +1,5 @@
-//! Documents, trust roots, schemes, revocation lists and keys take any bytes: they answer or refuse. What is signed here
-//! is admitted; nothing else ever is, for nobody else has the key.
+//! Documents, trust roots, schemes, revocation lists and keys parse or are refused, whatever the
+//! bytes. Documents signed here are admitted, and no others, since only this test has the key.
 
 use attest::{
     Draft, Host, KeyId, PublicKey, Requirement, RevocationList, Scheme, SigningKey, Target,
@@ -28,13 +28,13 @@ pub fn run(bytes: &[u8]) {
     let requirements =
         targets.map(|target| Requirement::new(scheme, "public", target, NOW).expect("a level"));
     for requirement in &requirements {
-        // The vectors are signed with other keys, so whatever this is, it was not signed with this one.
+        // The fuzzer does not have this key, so no input can be signed with it.
         assert!(attest::verify(bytes, &ROOT, requirement).is_err());
     }
     if let Ok(document) = UnverifiedAttestation::parse(bytes) {
         let canonical = document.canonical_body();
         let text = String::from_utf8(canonical.clone()).expect("a body is text");
-        // The body is a document too, and its own body is itself.
+        // The body is a document too, and is its own body.
         let again = UnverifiedAttestation::parse(text.as_bytes()).expect("a body is a document");
         assert_eq!(again.canonical_body(), canonical);
         assert_eq!(again.digest(), document.digest());
@@ -54,7 +54,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What is signed here reads back as signed, and with one byte changed it does not.
+/// Documents signed here verify, and fail with one byte changed.
 fn sign_and_verify(bytes: &[u8], requirements: &[Requirement<'_>]) {
     let Ok(draft) = Draft::parse(bytes) else { return };
     let Ok(draft) = draft.signed_as(KeyId::parse(SIGNER).expect("an id")) else { return };

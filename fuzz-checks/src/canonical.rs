@@ -1,4 +1,5 @@
-//! The canonical form is a fixed point: it reads back, and its own canonical form and hash are the same bytes.
+//! The canonical form is a fixed point: it can be parsed, and its own canonical form and hash are
+//! the same bytes.
 
 use contract::canonical::{Position, canonical};
 use contract::json::{Document, ReadError};
@@ -22,8 +23,9 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The reader's limits are on a number's spelling. At the very limit the canonical spelling can be a few characters
-/// longer, or its exponent larger (`991e10000` is `9.91e+10002`): that alone may not read back.
+/// The reader limits the notation of numbers. At that limit, the canonical notation can be a few
+/// characters longer, or its exponent larger (`991e10000` is `9.91e+10002`): only then may it fail
+/// to parse.
 fn read_again(canonical: &[u8]) -> Option<Document<'_>> {
     match Document::parse_bytes(canonical) {
         Ok(document) => Some(document),

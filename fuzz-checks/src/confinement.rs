@@ -1,5 +1,5 @@
-//! What a confined program sends (the beginning of a TLS connection, a question for a name, a packet) and the index of a
-//! repository in its workspace take any bytes.
+//! The parsers for a confined program's traffic (the start of a TLS connection, a name query, a
+//! packet) and for the index of a repository in its workspace accept any bytes.
 
 pub fn run(bytes: &[u8]) {
     #[cfg(target_os = "linux")]

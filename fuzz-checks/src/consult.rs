@@ -1,5 +1,6 @@
-//! The answer of a model takes any bytes. What is read has words of closed lists and a bounded rationale, and is read again
-//! as the same; and any text of a server stays one line of JSON between the delimiters of a question.
+//! A model's response may be any bytes. A parsed response consists of words from closed lists and a
+//! rationale of limited length, and parses again to the same value; and any text of a server stays
+//! a single line of JSON between the delimiters of a question.
 
 use contract::surface::{Entry, EntryId, EntryType};
 use gate::consult::{

@@ -1,6 +1,8 @@
-//! The diff takes any two documents: it ends, it is the same on each run, and it is silent exactly on equal hashes.
+//! The diff of any two documents terminates, is deterministic, and is empty exactly for equal
+//! hashes.
 //!
-//! An input is two documents with a zero byte between them; one without it is compared with itself.
+//! An input consists of two documents separated by a zero byte; without one, a document is compared
+//! with itself.
 
 use contract::canonical::{Position, canonical_text};
 use contract::change::{ChangeClass, EXCERPT_CHARACTERS, Finding};
@@ -54,12 +56,13 @@ fn compare_schemas(old: &Document<'_>, new: &Document<'_>) {
     check_findings(&findings);
     assert_eq!(findings, schema::compare(old.root(), new.root(), "/inputSchema"));
     assert!(schema::compare(new.root(), new.root(), "").is_empty());
-    // Another spelling of the same schema is no change. It may be unreadable at the reader's very limits.
+    // A different encoding of the same schema is not a change. At the reader's limits it may be
+    // unreadable.
     let respelled = canonical_text(new.root(), Position::Schema);
     if let Ok(respelled) = Document::parse(&respelled) {
         let between = schema::compare(new.root(), respelled.root(), "");
         assert!(between.is_empty(), "{between:?}");
-        // So is what changed against it, but for excerpts, which show the spelling.
+        // So are changes relative to it, except for excerpts, which show the original text.
         let kinds = |findings: &[Finding]| -> Vec<_> {
             findings.iter().map(|finding| (finding.path.clone(), finding.kind)).collect()
         };
@@ -81,7 +84,7 @@ fn is_blocking(findings: &[Finding]) -> bool {
 }
 
 fn check_findings(findings: &[Finding]) {
-    // A cut text ends in a sign of its own.
+    // A cut text ends in an additional character.
     let fits = |text: &Option<String>| {
         text.as_ref().is_none_or(|text| text.chars().count() <= EXCERPT_CHARACTERS + 1)
     };

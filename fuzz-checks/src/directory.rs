@@ -1,5 +1,7 @@
-//! What the directory reads of strangers: entries and bundles of a log, paths of tiles, timestamps, lists of registries,
-//! questions to the API and to the network, and what claims are looked for in. Each is read in one way or refused, and what was read is written back as the same bytes.
+//! The directory's parsers of untrusted data: entries and bundles of a log, paths of tiles,
+//! timestamps, registry lists, API and network requests, and the places where claims are published.
+//! Each input is parsed unambiguously or refused, and a parsed value is written back as the same
+//! bytes.
 
 use contract::time::Timestamp;
 use directory::claim::check::{read_file, read_npm_manifest, read_pypi_manifest};
@@ -65,7 +67,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Answers of resolvers, files and manifests, and what claimants send.
+/// Resolvers' responses, files and manifests, and claimants' requests.
 fn claims(bytes: &[u8]) {
     let _ = read_answer(bytes, 7, "_holdpoint.example.com");
     let _ = (read_file(bytes), read_npm_manifest(bytes), read_pypi_manifest(bytes));

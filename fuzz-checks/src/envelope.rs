@@ -1,4 +1,5 @@
-//! A frame may be any bytes: it is read or refused, and what is read is what another reader of JSON finds there.
+//! A frame may be any bytes: it is parsed or refused, and the parsed parts equal those that another
+//! JSON parser finds.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -26,7 +27,8 @@ pub fn run(bytes: &[u8]) {
         Err(error) => {
             let is_no_json = match error.kind {
                 ScanErrorKind::NotJson | ScanErrorKind::NotUtf8 => Some(true),
-                // Told of both, and past the limit nobody looks.
+                // Ambiguity is checked before validity, and nothing is checked past the depth
+                // limit.
                 ScanErrorKind::Ambiguous(_) | ScanErrorKind::TooDeep => None,
                 _ => Some(false),
             };
@@ -39,7 +41,7 @@ pub fn run(bytes: &[u8]) {
     for id in [id_of_torn(beginning, end), id_of_torn(bytes, bytes)].into_iter().flatten() {
         assert!(serde_json::from_slice::<&RawValue>(id.raw()).is_ok());
     }
-    // Bytes that were never scanned, too.
+    // Also for bytes that were never scanned.
     for (_, value) in members(bytes) {
         assert_inside(value, bytes);
     }
@@ -55,7 +57,7 @@ fn check_element(element: &Element<'_>, bytes: &[u8]) {
 
 fn check_message(envelope: &Envelope<'_>, bytes: &[u8]) {
     assert_inside(envelope.raw, bytes);
-    // Its own limits: nesting, numbers, half surrogate pairs.
+    // serde_json has its own limits: nesting, numbers, lone surrogates.
     let Ok(value) = serde_json::from_slice::<Value>(envelope.raw) else { return };
     assert_eq!(value["jsonrpc"], "2.0");
     match &envelope.kind {
@@ -103,7 +105,7 @@ fn check_params(envelope: &Envelope<'_>, value: &Value, bytes: &[u8]) {
     }
     let is_odd = |name| theirs.get(name).is_some_and(|value| !value.is_string());
     assert_eq!(params.is_odd, texts.iter().any(|(name, _)| is_odd(name)));
-    // No name appears twice, so each one is found.
+    // Names are unique, so each one is found.
     let names: Vec<_> = member_names(params.raw).collect();
     assert_eq!(names.len(), theirs.as_object().map_or(0, serde_json::Map::len));
     assert!(names.iter().all(|name| theirs.get(&**name).is_some()));
@@ -117,7 +119,7 @@ fn same(ours: Option<&[u8]>, theirs: Option<&Value>, bytes: &[u8]) {
     assert_eq!(ours.as_ref(), theirs);
 }
 
-/// A span is part of the frame itself, not only equal to one.
+/// Checks that a span points into the frame itself, and is not just an equal copy.
 fn assert_inside(span: &[u8], bytes: &[u8]) {
     let (span, bytes) = (span.as_ptr_range(), bytes.as_ptr_range());
     assert!(bytes.start <= span.start && span.end <= bytes.end);

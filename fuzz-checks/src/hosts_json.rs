@@ -1,4 +1,4 @@
-//! A host's file in JSON may be any text: it is read or refused, and the way there and back ends where it began.
+//! A host's JSON file may be any text: it is parsed or refused, and wiring and unwiring restore it.
 
 use crate::hosts_there_and_back;
 use hosts::Syntax;

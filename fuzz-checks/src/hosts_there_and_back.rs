@@ -1,4 +1,4 @@
-//! What has to hold for any text that is taken for a host's file.
+//! The properties of wiring and unwiring any text that is parsed as a host's file.
 
 use hosts::rewrite::{self, Manner, TextError};
 use hosts::{Choice, Syntax, table};
@@ -29,7 +29,7 @@ fn there_and_back(text: &str, manner: &Manner<'_>, choice: &Choice) {
     };
     let wired = match rewrite::wire(text, manner, choice) {
         Ok(wired) => wired,
-        // Left alone with a sentence: nothing was changed, and nothing is broken.
+        // Refused: nothing was changed, and nothing is broken.
         Err(TextError::Unsafe) => return,
         Err(error) => panic!("what can be read can be wired: {error}"),
     };
@@ -40,7 +40,7 @@ fn there_and_back(text: &str, manner: &Manner<'_>, choice: &Choice) {
     let again = rewrite::wire(&wired.text, manner, choice).expect("what we wrote can be read");
     assert_eq!(again.text, wired.text);
     match rewrite::unwire(&wired.text, manner, choice, Some(&wired.wirings)) {
-        // What was guarded before, by a person, goes too.
+        // Entries that a person had already guarded are unwired too.
         Ok(back) if back.changed.len() == wired.changed.len() => assert_eq!(back.text, text),
         Ok(back) => assert!(back.changed.len() > wired.changed.len()),
         Err(error) => panic!("there is a way back: {error}"),

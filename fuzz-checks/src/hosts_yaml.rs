@@ -1,4 +1,4 @@
-//! A host's file in YAML may be any text: it is read or refused, and the way there and back ends where it began.
+//! A host's YAML file may be any text: it is parsed or refused, and wiring and unwiring restore it.
 
 use crate::hosts_there_and_back;
 use hosts::Syntax;

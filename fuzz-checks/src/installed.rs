@@ -1,5 +1,5 @@
-//! Records of installers and `package.json` take any bytes: they name one archive or say why not. A digest that is found
-//! stands in the record.
+//! Installers' records and `package.json` may be any bytes: they identify one archive, or the error
+//! says why not. A digest that is found is part of the record.
 
 use attest::{InstallRecord, Manifest, Place, identify};
 

@@ -1,5 +1,5 @@
-//! Lines and folders of receipts take any bytes: verification answers, never stops, and finds each byte that was changed. What
-//! whoever has the key could have signed is read to its end too.
+//! Lines and folders of receipts may be any bytes: verification terminates and detects each changed
+//! byte. Content that a holder of the key could have signed is also read to its end.
 
 use contract::hash::sha256_hex;
 use contract::time::Timestamp;
@@ -21,10 +21,10 @@ use std::sync::{Arc, LazyLock};
 
 const NOW: Timestamp = Timestamp(1_763_253_195_123);
 
-/// Small, so that a few lines make several segments.
+/// Small, so that a few lines fill several segments.
 const ROTATION: Rotation = Rotation { bytes: 1_500, age_milliseconds: i64::MAX };
 
-/// What the lines of a signed folder are called.
+/// The names of the events in a signed folder.
 const NAMES: [&str; 8] = [
     "chain.opened",
     "chain.segment",
@@ -36,7 +36,7 @@ const NAMES: [&str; 8] = [
     "incident.on",
 ];
 
-/// The most events of a signed folder: each chain and segment costs a signature.
+/// The most events in a signed folder: each chain and segment costs a signature.
 const MAX_EVENTS: usize = 32;
 
 static KEY: LazyLock<Arc<SigningKey>> = LazyLock::new(|| {
@@ -44,7 +44,7 @@ static KEY: LazyLock<Arc<SigningKey>> = LazyLock::new(|| {
 });
 static KEYS: LazyLock<Keyring> = LazyLock::new(|| KEY.verifying_key().clone().into());
 
-// The first byte says what the others are.
+// The first byte selects how the others are used.
 pub fn run(input: &[u8]) {
     let [what, bytes @ ..] = input else { return };
     match what % 4 {
@@ -65,7 +65,7 @@ fn chain(byte: u8) -> ChainId {
     }
 }
 
-/// The pieces are all of the bytes, in their order.
+/// The pieces contain all of the bytes, in order.
 fn split(bytes: &[u8]) {
     let mut reader = LineReader::new(bytes);
     let mut whole = Vec::new();
@@ -79,7 +79,7 @@ fn split(bytes: &[u8]) {
     assert_eq!(whole, bytes);
 }
 
-/// As they are, and with the hash that they should have.
+/// Lines as they are, and with their correct hash.
 fn read_lines(bytes: &[u8]) {
     for line in bytes.split(|byte| *byte == b'\n') {
         let _ = scan(line);
@@ -91,7 +91,7 @@ fn read_lines(bytes: &[u8]) {
     }
 }
 
-/// The line with its `hash` made right, where it has the member.
+/// The line with a correct `hash`, if it has the member.
 fn sealed(line: &[u8]) -> Option<Vec<u8>> {
     const NAME: &[u8] = b"\"hash\":\"";
     let at = line.windows(NAME.len()).position(|part| part == NAME)?;
@@ -100,7 +100,8 @@ fn sealed(line: &[u8]) -> Option<Vec<u8>> {
     Some([line.get(..digits)?, sha256_hex(&without).as_bytes(), line.get(end..)?].concat())
 }
 
-/// Files of a folder, told apart by the byte 0xff: its chain, its number, and whether it is a checkpoint come first.
+/// The files of a folder, separated by the byte 0xff. Each starts with its chain, its number, and
+/// whether it is a checkpoint.
 fn as_files(bytes: &[u8]) -> MemoryFolder {
     let folder = MemoryFolder::default();
     for file in bytes.split(|byte| *byte == 0xff) {
@@ -116,7 +117,8 @@ fn as_files(bytes: &[u8]) -> MemoryFolder {
     folder
 }
 
-/// Each line of the input is an event: its chain, whether a segment begins, its name, and its data as JSON. All is signed.
+/// Each line of the input is an event: its chain, whether a segment starts, its name, and its data
+/// as JSON. All are signed.
 fn as_signed(bytes: &[u8]) -> MemoryFolder {
     let folder = MemoryFolder::default();
     for which in 0..4 {
@@ -154,7 +156,7 @@ fn as_signed(bytes: &[u8]) -> MemoryFolder {
     folder
 }
 
-/// All that reads a folder.
+/// Runs everything that reads a folder.
 fn read_all(folder: &MemoryFolder) {
     let report = verified(folder);
     assert!(report.is_sound() || !report.problems.is_empty());
@@ -201,7 +203,7 @@ fn written() -> MemoryFolder {
     folder
 }
 
-/// One byte of one file is another.
+/// Changes one byte of one file.
 fn edit(bytes: &[u8]) {
     let [file, high, low, value, ..] = bytes else { return };
     let (offset, value) = (u16::from_be_bytes([*high, *low]), *value);

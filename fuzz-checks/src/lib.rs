@@ -1,7 +1,8 @@
-//! What must hold for any input of each parser of untrusted bytes. A check panics where it does not.
+//! Properties that must hold for any input of each parser of untrusted bytes. A check panics if its
+//! property is violated.
 //!
-//! Used twice: `fuzz/` explores inputs with a sanitizer, which takes minutes, and `tests/replay.rs` runs the seeds and the
-//! inputs that once failed with every test run.
+//! Used twice: `fuzz/` explores inputs with a sanitizer, which takes minutes, and `tests/replay.rs`
+//! runs the seeds and earlier failing inputs with every test run.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::expect_used,

@@ -1,11 +1,12 @@
-//! Lines come in any pieces: they are the same as those of the whole, split at its line feeds.
+//! However the input is split into pieces, the lines are those of the whole input.
 //!
-//! The first two bytes of an input are the limit, the third says how large the pieces are, the rest is what is read.
+//! The first two bytes of an input are the line limit, the third determines the size of the pieces,
+//! and the rest is read.
 
 use std::io::{self, Read};
 use wire::lines::{Line, LineReader, TORN_BYTES};
 
-/// Gives out pieces of several sizes, one after another, and is interrupted now and then.
+/// Returns pieces of several sizes, and is interrupted now and then.
 struct Pieces<'a> {
     rest: &'a [u8],
     size: usize,
@@ -59,7 +60,7 @@ pub fn run(bytes: &[u8]) {
     next(&mut reader, |read| assert!(matches!(read, Line::End { unfinished: [] })));
 }
 
-/// Asked again after an error, the reader goes on where it was.
+/// After an error, the reader continues where it was.
 fn next(reader: &mut LineReader<Pieces<'_>>, check: impl FnOnce(Line<'_>)) {
     let is_announced = reader.has_line();
     loop {

@@ -1,4 +1,5 @@
-//! The marker scan takes any text: it ends, stays within its bounds, and finds nothing new in what was approved.
+//! The marker scan of any text terminates, stays within its limits, and finds nothing new in
+//! approved text.
 
 use contract::inert::{InertLimits, not_inert};
 use contract::json::{Document, Node, escape_into};
@@ -8,7 +9,7 @@ pub fn run(bytes: &[u8]) {
     if let Ok(document) = Document::parse_bytes(bytes) {
         check(document.root());
     }
-    // Most inputs are no JSON: they are looked at as the text of a tool, and as the name of a parameter.
+    // Most inputs are not JSON: use them as the text of a tool, and as the name of a parameter.
     let text = String::from_utf8_lossy(bytes);
     let mut quoted = Vec::new();
     escape_into(&text, &mut quoted);

@@ -1,4 +1,5 @@
-//! Messages of the network take any bytes. What is read is written again as the same message, in closed words only.
+//! Messages of the network may be any bytes. A parsed message is written back as the same message,
+//! consisting only of closed words.
 
 use gate::network::{
     AdvisoryPage, Bucket, CorpusBucket, CorpusRow, DriftPage, DriftReport, Parameters, ReportBucket,

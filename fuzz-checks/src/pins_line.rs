@@ -1,10 +1,11 @@
-//! A line of an application is read in one way or refused, and a message in it is handed over byte for byte.
+//! A line from an application is parsed unambiguously or refused, and a message in it is passed on
+//! byte for byte.
 
 use wire::application::{Open, Said};
 
 pub fn run(bytes: &[u8]) {
     let Ok(said) = Said::read(bytes) else { return };
-    // A message is cut out of the line: the line itself is text then.
+    // A message is a part of the line, which must then be valid text.
     let line = std::str::from_utf8(bytes).expect("what was read is text");
     match said {
         Said::Client(message) => handed_over("client", message.get(), line),

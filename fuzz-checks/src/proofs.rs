@@ -1,5 +1,6 @@
-//! Keys, signed notes, checkpoints and proofs take any text: they answer or refuse, and what they answer reads back the
-//! same. Proofs over any part of a tree hold, and no longer do with a bit changed.
+//! Keys, signed notes, checkpoints and proofs may be any text: they are parsed or refused, and a
+//! parsed value is written back the same. Proofs over any part of a tree verify, and fail with one
+//! bit changed.
 
 use ledger::checkpoint::{Checkpoint, split_checkpoints};
 use ledger::note::{self, Keyring, SigningKey, VerifyingKey};
@@ -10,7 +11,7 @@ use ledger::proof::{
 use ledger::tree::{Frontier, NodeHash, leaf};
 use std::sync::LazyLock;
 
-/// The key of the notes among the first inputs.
+/// The key that signed the notes among the seeds.
 const KEY: &str = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz";
 
 static SIGNER: LazyLock<SigningKey> = LazyLock::new(|| SigningKey::parse(KEY).expect("a key"));
@@ -47,7 +48,7 @@ fn open_notes(text: &str) {
         assert_eq!(note::open(&signed, &KEYS).expect("it was signed just now").0, body);
     }
     let _ = Checkpoint::open(text, &KEYS);
-    // Whatever it is, signed: so that what is behind the signature is read too.
+    // Sign the input, so that the parsers after the signature check are reached.
     let body =
         format!("{}\n", text.replace(|character: char| character < ' ' && character != '\n', " "));
     let signed = note::sign(&body, &SIGNER);
@@ -60,7 +61,7 @@ fn open_notes(text: &str) {
     }
 }
 
-/// Nothing is left out but newlines.
+/// Splitting drops nothing but newlines.
 fn split(text: &str) {
     let mut rest = text;
     for piece in split_checkpoints(text) {
@@ -134,7 +135,7 @@ fn prove(old: u64, index: u64, size: u64, dropped: u64, bit: u8) {
     }
 }
 
-/// The path with one bit changed, or with one hash where there was none.
+/// The path with one bit changed, or with one hash added if it was empty.
 fn changed(path: &[NodeHash], bit: u8) -> Vec<NodeHash> {
     let mut path = path.to_vec();
     match path.len() {

@@ -1,12 +1,13 @@
-//! The reader takes any bytes: it answers or refuses, and every value it answers reads again from its own bytes.
+//! The reader accepts any bytes: it parses or refuses them, and every value it returns parses again
+//! from its own bytes.
 
 use contract::json::{Document, Kind, Node};
 
-/// Reading each value again costs the square of the nesting, so only this many are.
+/// Parsing each value again is quadratic in the nesting, so the number is limited.
 const VALUES_READ_AGAIN: usize = 64;
 
 pub fn run(bytes: &[u8]) {
-    // A capture has its own ways through the reader: lists, limits, repeated entries.
+    // A capture is parsed with additional rules: lists, limits, repeated entries.
     if let Ok(surface) = contract::surface::read_capture(bytes) {
         let again = contract::surface::read_capture(surface.to_capture().as_bytes());
         let again = again.expect("a capture that was written can be read");
@@ -44,8 +45,9 @@ fn walk(node: Node<'_>, left: &mut usize) {
     }
 }
 
-/// What is read here `serde_json` reads too, with the same strings; it is the laxer of the two, but for its own limit on
-/// nesting and for numbers that no double holds.
+/// Everything that is parsed here is also parsed by `serde_json`, with the same strings.
+/// `serde_json` is more lenient, except for its nesting limit and for numbers that do not fit into
+/// a double.
 fn compare_with_serde(node: Node<'_>, other: &serde_json::Value) {
     match (node.kind(), other) {
         (Kind::Null, serde_json::Value::Null) => {}

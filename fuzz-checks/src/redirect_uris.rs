@@ -1,6 +1,6 @@
-//! A redirect URI takes any text: two lines are a registered address and the one that a client asks for. A browser is sent to
-//! the second only if an independent reader of URLs finds the same host, path and query in both, and no other port unless the
-//! address is the person's own machine.
+//! A redirect URI may be any text. Two lines are a registered address and the one that a client
+//! requests. A browser is only redirected to the second if an independent URL parser finds the same
+//! host, path and query in both, and the same port unless the address is on the user's own machine.
 
 use settings::gateway::{MAX_REDIRECT_URI_BYTES, RedirectKind, RedirectUri};
 use url::Url;
@@ -26,7 +26,7 @@ fn url(text: &str) -> Url {
     Url::parse(text).expect("a redirect URI is a URL")
 }
 
-/// Reads one, and checks what holds for each that is accepted.
+/// Parses an address, and checks the properties of accepted ones.
 fn read(text: &str) -> Option<RedirectUri> {
     let read = text.parse::<RedirectUri>().ok()?;
     let url = url(text);

@@ -1,4 +1,5 @@
-//! The screen takes any contract: it ends, stays within its bounds, and shows a program no word of the server.
+//! The screen accepts any contract: it terminates, stays within its limits, and shows programs no
+//! server text.
 
 use contract::json::escape_into;
 use contract::surface::{Surface, read_capture};

@@ -1,10 +1,10 @@
-//! A session of an SDK may be given any pins and any messages, from either side: it says what to do in a form that the shell
-//! reads, and lets no call go before a list was judged.
+//! An SDK session accepts any pins, and any messages from either side: it returns actions in a form
+//! that the shell can parse, and lets no call through before a list was judged.
 
 use sdk_core::Session;
 use serde_json::{Map, Value};
 
-/// Pins, and after a zero byte lines: those of the client and those of the server take turns.
+/// The pins, followed by a zero byte and lines that alternate between client and server.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (pins, lines) = text.split_once('\0').unwrap_or(("", text));
@@ -34,7 +34,8 @@ pub fn run(bytes: &[u8]) {
     serde_json::from_str::<Vec<Value>>(&session.waiting()).expect("a list of what waits");
 }
 
-/// What is said is a list of objects with one member each. Pins are written as they are asked to be, and can be read again.
+/// The result is a list of objects with one member each. Pins are stored as requested, and can be
+/// read again.
 fn check(session: &mut Session, said: Option<String>, now: i64) {
     let mut said = said;
     while let Some(actions) = said.take() {

@@ -1,4 +1,5 @@
-//! A `WWW-Authenticate` header takes any bytes. What is read of it is within bounds, and reads the same a second time.
+//! A `WWW-Authenticate` header may be any bytes. The parsed challenge is within limits, and parsing
+//! is deterministic.
 
 use oauth::Challenge;
 use oauth::challenge::MAX_CHALLENGE_BYTES;
@@ -6,7 +7,7 @@ use oauth::challenge::MAX_CHALLENGE_BYTES;
 pub fn run(bytes: &[u8]) {
     let read = Challenge::read([bytes]);
     assert_eq!(read, Challenge::read([bytes]));
-    // Two headers are one with a comma between them.
+    // Two headers are equivalent to one with a comma between them.
     let joined = [bytes, b"," as &[u8], b"Negotiate"].concat();
     if joined.len() <= MAX_CHALLENGE_BYTES {
         assert_eq!(Challenge::read([bytes, b"Negotiate"]), Challenge::read([joined.as_slice()]));

@@ -1,5 +1,5 @@
-//! Metadata of resources and authorization servers, answers of token endpoints and answers in the browser take any bytes.
-//! What passes the checks names no address on this machine, and nothing without encryption.
+//! Metadata of resources and authorization servers, token responses and browser responses may be
+//! any bytes. Addresses that pass the checks are neither on this machine nor unencrypted.
 
 use oauth::locations::ResourceUrl;
 use oauth::{ResourceMetadata, ServerMetadata};

@@ -1,4 +1,5 @@
-//! Every fuzz target on its seeds, on the inputs that once failed, and on a fixed number of mutations of both.
+//! Runs every fuzz target on its seeds, on earlier failing inputs, and on a fixed number of
+//! mutations of both.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -11,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use testing::Random;
 
-/// How many mutated inputs each target gets.
+/// The number of mutated inputs per target.
 const MUTATIONS: usize = 500;
 /// Larger seeds are replayed but not mutated: a debug build takes seconds for each.
 const MUTATED_BYTES: usize = 8 * 1024;
-/// Bytes that mean something to a parser.
+/// Bytes that are significant to parsers.
 const INSERTED: &[u8] = b"\"\\{}[],:0-e\0\xff\n";
 
 macro_rules! replays {
@@ -75,7 +76,7 @@ fn replay(target: &str, run: impl Fn(&[u8])) {
     let inputs = inputs(target);
     assert!(!inputs.is_empty(), "no input for `{target}`");
     for (name, input) in &inputs {
-        // Shown only if the check panics.
+        // Only displayed if the check panics.
         eprintln!("{name}");
         run(input);
     }

@@ -1,7 +1,8 @@
-//! The admin API: `/admin/v1/…`, JSON over HTTP for people who run the gateway and for their programs.
+//! The admin API: `/admin/v1/…`, JSON over HTTP for the gateway's operators and their programs.
 //!
-//! INVARIANT: every request is identified for the admin API before its body is read, and every operation is permitted by a
-//! policy before it does anything. Which action it needs is in the table of operations, so that none can lack it.
+//! INVARIANT: every request is identified for the admin API before its body is read, and every
+//! operation is permitted by a policy before it does anything. The table of operations names the
+//! action that each operation needs, so that none can lack one.
 
 mod access;
 mod approvals;
@@ -50,7 +51,7 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A request whose caller is known.
+/// A request from an identified caller.
 #[derive(Debug, Clone)]
 struct AdminVisit {
     node: Arc<Node>,
@@ -58,7 +59,7 @@ struct AdminVisit {
     arrival: Arrival,
 }
 
-/// What a request says, apart from who makes it.
+/// The content of a request, without its caller.
 #[derive(Debug)]
 struct AdminInput {
     parameters: Vec<(String, String)>,
@@ -72,7 +73,7 @@ impl AdminInput {
         found.map_or("", |(_, value)| value.as_str())
     }
 
-    /// A parameter of the query; given twice, the first counts.
+    /// A query parameter; if it is given twice, the first one counts.
     fn query(&self, name: &str) -> Option<&str> {
         let found = self.query.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -82,7 +83,7 @@ impl AdminInput {
         self.query.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter of the query that is a switch.
+    /// A boolean query parameter.
     fn switch(&self, name: &str) -> Result<bool, AdminError> {
         match self.query(name) {
             None | Some("false") => Ok(false),
@@ -128,7 +129,7 @@ impl Node {
         }
     }
 
-    /// Answers a request to the admin API whose caller is known, here or by another node.
+    /// Answers a request to the admin API whose caller was identified, here or by another node.
     pub(crate) async fn respond_admin_to<B>(
         self: Arc<Self>,
         identified: Identified,
@@ -217,7 +218,7 @@ impl AdminVisit {
         }
     }
 
-    /// Does what reads or writes the store, apart from the threads that serve.
+    /// Runs work that reads or writes the store on a thread that may block.
     async fn blocking(
         self,
         work: impl FnOnce(&AdminVisit) -> Result<Value, AdminError> + Send + 'static,
@@ -227,7 +228,7 @@ impl AdminVisit {
     }
 }
 
-/// The refusal of a request without an identity, in the words of this API.
+/// The refusal of an unidentified request, in this API's format.
 fn unidentified(refused: &Reply) -> Reply {
     let mut reply = AdminError::Unidentified(refused.status()).reply();
     if let Some(challenge) = refused.headers().get(WWW_AUTHENTICATE) {
@@ -263,7 +264,7 @@ fn json(status: StatusCode, document: &Value) -> AxumResponse {
     response
 }
 
-/// The answer as the front sends it: JSON that nothing keeps.
+/// Converts axum's response into the gateway's: JSON that must not be cached.
 async fn from_axum(response: AxumResponse) -> Reply {
     let (parts, body) = response.into_parts();
     let body = match body.collect().await {

@@ -1,10 +1,13 @@
-//! Calls that wait for another person: asked for, shown, granted or refused, and used once.
+//! Calls that wait for approval by another person: parked, shown, granted or refused, and used
+//! once.
 //!
-//! The store has what an approval is bound to, as hashes, and authenticates a grant. The arguments are in the memory of this
-//! node and nowhere else: an approver sees them here, and when the node is gone, so is the request. A grant outlives it.
+//! The store holds hashes of what an approval is bound to, and authenticates grants. The arguments
+//! are only in this node's memory: approvers see them here, and when the node is gone, so is the
+//! request. A grant outlives it.
 //!
-//! INVARIANT: a call goes on only by [`store::ApprovalStore::take_approval`], for exactly the call that was shown, and is sent
-//! only after [`store::ApprovalStore::use_approval`], which one of all takers gets.
+//! INVARIANT: a call only proceeds through [`store::ApprovalStore::take_approval`], for exactly the
+//! call that was shown, and is only sent after [`store::ApprovalStore::use_approval`], which
+//! succeeds for one taker at most.
 
 use crate::admin::name_of;
 use crate::authorizer::PolicyAuthorizer;
@@ -32,16 +35,17 @@ use store::{
     Spent, Store, StoreError, Taken,
 };
 
-/// The most bytes of arguments that wait on one node.
+/// The most bytes of arguments that are held on one node.
 pub(crate) const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 
-/// The most of them, and of their bytes, for one caller. A single call may be larger.
+/// The most calls, and bytes of arguments, that are held for one caller. A single call may be
+/// larger.
 const MAX_HELD_CALLS_PER_CALLER: usize = 64;
 const MAX_HELD_BYTES_PER_CALLER: usize = 4 * 1024 * 1024;
-/// How often the same call may be asked for while an approval of it could still count.
+/// How often an identical call may be parked while an approval of it could still be valid.
 const MAX_REPEATS: u32 = 64;
 
-/// Why a person's decision does not count.
+/// Why a decision has no effect.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Undecided {
     #[error("no call waits under this id: it was decided or has expired, or its node is gone")]
@@ -54,7 +58,7 @@ pub(crate) enum Undecided {
     Store(#[from] StoreError),
 }
 
-/// What is kept of a call that waits.
+/// A waiting call as held in memory.
 struct HeldCall {
     identity: Identity,
     server: ServerId,
@@ -71,7 +75,7 @@ struct HeldCall {
 }
 
 impl HeldCall {
-    /// What it takes of the memory for calls that wait.
+    /// The bytes that the call counts against the memory limits.
     fn bytes(&self) -> usize {
         self.arguments.len() + self.input_responses.as_ref().map_or(0, Vec::len)
     }
@@ -97,11 +101,11 @@ pub(crate) struct ShownCall {
     pub(crate) expires_at: Timestamp,
     /// The arguments as they would be sent.
     pub(crate) arguments: String,
-    /// What the caller answers to questions of the server with this call.
+    /// The caller's answers to questions of the server, if the call carries any.
     pub(crate) input_responses: Option<String>,
 }
 
-/// How long calls wait, and how long an approval counts.
+/// How long calls wait, and how long an approval is valid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ApprovalTimes {
     pub(crate) wait: Duration,
@@ -130,7 +134,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Approvals {
-    /// `secret` is what nodes share, so that a grant counts on each of them.
+    /// `secret` is shared by all nodes, so that a grant is valid on each of them.
     pub(crate) fn new(
         store: Box<dyn Store>,
         secret: &[u8; 32],
@@ -153,17 +157,17 @@ impl Approvals {
         }
     }
 
-    /// The same, where another system is told of calls that wait.
-    pub(crate) fn told_to(self, webhook: Option<Webhook>) -> Approvals {
+    /// Sends notifications of waiting calls to a webhook.
+    pub(crate) fn notifying(self, webhook: Option<Webhook>) -> Approvals {
         Approvals { webhook, ..self }
     }
 
-    /// How often that system could not be told; `None` if there is none.
+    /// How many notifications failed; `None` if there is no webhook.
     pub(crate) fn webhook_failures(&self) -> Option<u64> {
         self.webhook.as_ref().map(Webhook::failures)
     }
 
-    /// All that an approval of this call is bound to.
+    /// Everything that an approval of this call is bound to.
     fn binding(&self, request: &ApprovalRequest<'_>, identity: &Identity) -> CallBinding {
         let mut context = hmac::Context::with_key(&self.key);
         let mut part = |bytes: &[u8]| {
@@ -174,8 +178,8 @@ impl Approvals {
         for raw in [request.arguments, request.input_responses] {
             part(&raw.map_or_else(Vec::new, canonical_or_raw));
         }
-        // A grant counts only where the same people have to be asked by the same policy: a caller may come back with a weaker
-        // identity, for which others would have to decide.
+        // A grant is only valid if the same policy would ask the same people: the caller may come
+        // back with a weaker identity, for which other people would have to decide.
         for group in request.groups {
             part(group.as_bytes());
         }
@@ -191,8 +195,8 @@ impl Approvals {
         }
     }
 
-    /// The names that approvals of this call may have: those of the time span in which one that still counts was asked for.
-    /// A retry needs no id, on any node.
+    /// The ids that approvals of this call may have, for the time window in which a still valid one
+    /// was parked. A retry needs no id, on any node.
     fn names(&self, call: &CallBinding, window: i64) -> impl Iterator<Item = ApprovalId> {
         let mut root = hmac::Context::with_key(&self.key);
         for text in [&call.principal, call.server.as_str(), &call.tool] {
@@ -220,7 +224,7 @@ impl Approvals {
         identity: &Identity,
     ) -> Result<ApprovalAnswer, StoreError> {
         match self.find_or_park(request, identity) {
-            // Another node parked the same call after this one had looked: now it is found.
+            // Another node parked the same call in the meantime: look again.
             Err(StoreError::Refused(Refusal::Taken { .. })) => self.find_or_park(request, identity),
             answer => answer,
         }
@@ -284,12 +288,12 @@ impl Approvals {
         if let Some(webhook) = &self.webhook
             && let Some(call) = lock(&self.held).get(id.as_str())
         {
-            webhook.tell(&shown(id.as_str(), call));
+            webhook.notify(&shown(id.as_str(), call));
         }
         Ok(ApprovalAnswer::Waits { id: id.to_string() })
     }
 
-    /// What an approval that was asked for before means for the call; `None` if it is over.
+    /// The consequence of an earlier approval for the call; `None` if that approval is over.
     fn look_at(
         &self,
         store: &mut dyn Store,
@@ -320,7 +324,7 @@ impl Approvals {
                         let grant = ApprovalGrant { by: signed.by, at: signed.at, step_up, taken };
                         Some(ApprovalAnswer::Granted(grant))
                     }
-                    // Another call has taken it, or it is none of this call's.
+                    // Another call has taken the approval, or it is not an approval of this call.
                     Taken::Not(_) | Taken::OtherCall | Taken::Unknown => None,
                     Taken::Doubted => {
                         let data = json!({"approval_id": id});
@@ -343,7 +347,8 @@ impl Approvals {
         })
     }
 
-    /// Whether a further call of this caller may be kept. No caller can take the room of all others.
+    /// Whether another call of this caller may be held. No caller can use up the room of all
+    /// others.
     fn has_room_for(&self, identity: &Identity, bytes: usize) -> bool {
         let held = lock(&self.held);
         let total: usize = held.values().map(HeldCall::bytes).sum();
@@ -357,7 +362,7 @@ impl Approvals {
             && (calls == 0 || own_bytes + bytes <= MAX_HELD_BYTES_PER_CALLER)
     }
 
-    /// Keeps the call in memory, where an approver can see it.
+    /// Holds the call in memory, where approvers can see it.
     fn hold(
         &self,
         id: &str,
@@ -384,12 +389,12 @@ impl Approvals {
         });
     }
 
-    /// Drops a call that is over.
+    /// Drops a call that is finished.
     fn forget(&self, id: &str) {
         lock(&self.held).remove(id);
     }
 
-    /// The calls that wait here and that this person may decide on, the oldest first.
+    /// The calls held here that this person may decide on, oldest first.
     pub(crate) fn waiting_for(&self, caller: &Caller) -> Vec<ShownCall> {
         let at = now();
         let held = lock(&self.held);
@@ -403,7 +408,7 @@ impl Approvals {
         shown
     }
 
-    /// Records what a person says to a call, and goes on with it.
+    /// Records a person's decision on a call, and continues the call.
     pub(crate) fn decide(
         &self,
         id: &str,
@@ -454,7 +459,7 @@ impl Approvals {
         Ok(decided_on)
     }
 
-    /// Goes on with a call that was decided on. A retry may have used the grant by now.
+    /// Continues a call after a decision. A retry may already have used the grant.
     fn go_on(&self, id: &str, decided: Decided) {
         let waiters = lock(&self.held).get_mut(id).map(|call| {
             call.decided = Some(decided);
@@ -463,10 +468,11 @@ impl Approvals {
         waiters.into_iter().flatten().for_each(|resume| resume());
     }
 
-    /// Goes on with calls that wait here too and that were decided on at another node. To be called when the store has
+    /// Continues calls held here that were decided at another node. To be called when the store has
     /// changed.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
-        // Also where nothing waits here: a database that is put back later must not look like the newest state.
+        // Also if nothing waits here: a database that is put back later must not look like the
+        // newest state.
         lock(&self.store).grant_count()?;
         let open: Vec<String> = {
             let held = lock(&self.held);
@@ -487,7 +493,7 @@ impl Approvals {
         Ok(())
     }
 
-    /// The server of a call that waits here.
+    /// The server of a call that is held here.
     pub(crate) fn server_of(&self, id: &str) -> Option<ServerId> {
         lock(&self.held).get(id).map(|held| held.server.clone())
     }
@@ -537,7 +543,7 @@ impl ApprovalDesk for Approvals {
             return resume();
         }
         let wait = self.times.wait;
-        // A call that went on meanwhile is not resumed a second time: it waits for nothing then.
+        // Resuming a call that has already continued has no effect: it waits for nothing.
         self.runtime.spawn(async move {
             tokio::time::sleep(wait).await;
             resume();
@@ -545,7 +551,7 @@ impl ApprovalDesk for Approvals {
     }
 }
 
-/// Whether a person may learn of a call: one of an organization sees the calls of that organization alone.
+/// Whether a person may see a call: members of an organization only see calls of that organization.
 fn is_shown_to(approver: &Identity, held: &HeldCall) -> bool {
     approver.org.is_none() || approver.org == held.identity.org
 }
@@ -554,7 +560,8 @@ fn is_member(approver: &Identity, groups: &[String]) -> bool {
     groups.iter().any(|group| approver.groups.contains(group))
 }
 
-/// The canonical form, so that another order of members is no other call. What cannot be read is compared as it is.
+/// The canonical form, so that a different order of members does not make a different call.
+/// Arguments that cannot be parsed are compared as bytes.
 fn canonical_or_raw(raw: &[u8]) -> Vec<u8> {
     let document = Document::parse_bytes(raw);
     document.map_or_else(|_| raw.to_vec(), |document| canonical(document.root(), Position::Plain))

@@ -1,5 +1,5 @@
-//! Requests of servers to clients (sampling, elicitation, roots): each gets an id of the gateway's own on its way to the
-//! client, and the client's answer goes back to the server that asked, and to no other.
+//! Requests of servers to clients (sampling, elicitation, roots). Each gets an id of the gateway's
+//! own on its way to the client, and the client's response goes back only to the server that asked.
 
 use crate::frame::{Edits, member};
 use crate::link::Link;
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::oneshot;
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 
-/// The most questions that wait for the answer of a client. Further ones are answered with an error.
+/// The most questions that wait for a client's response. Further ones get an error.
 const MAX_QUESTIONS: usize = 10_000;
 
-/// The capabilities by which a server may ask a client something.
+/// The client capabilities that allow a server to ask it something.
 const ASKED_BY: [&str; 3] = ["sampling", "elicitation", "roots"];
 
-/// What of a client's capabilities lets a server ask it something, as JSON.
+/// The part of a client's capabilities that allows a server to ask it something, as JSON.
 pub(crate) fn askable(capabilities: &[u8]) -> Vec<u8> {
     let mut kept = vec![b'{'];
     for name in ASKED_BY {
@@ -32,7 +32,7 @@ pub(crate) fn askable(capabilities: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Whether a server that was offered these capabilities may ask a client this. A server may ask whatever it was offered.
+/// Whether the capabilities offered to a server allow this request.
 pub(crate) fn is_offered(capabilities: &[u8], method: &str) -> bool {
     let capability = match method {
         "sampling/createMessage" => "sampling",
@@ -43,15 +43,16 @@ pub(crate) fn is_offered(capabilities: &[u8], method: &str) -> bool {
     member(capabilities, capability).is_some()
 }
 
-/// A server's message as the client gets it.
+/// A server's message as passed to the client.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub(crate) message: Vec<u8>,
-    /// The number of the question that it asks.
+    /// The number of the question, if the message asks one.
     pub(crate) question: Option<u64>,
 }
 
-/// The questions that belong to one request of a client. They end with it, answered or not.
+/// The questions that belong to one request of a client. They end with that request, answered or
+/// not.
 #[derive(Debug)]
 pub(crate) struct AskedFor {
     node: Arc<Node>,
@@ -64,7 +65,7 @@ impl AskedFor {
         AskedFor { node, session, numbers: Vec::new() }
     }
 
-    /// A server's message for the client of the request.
+    /// Translates a server's message for the client of the request.
     pub(crate) fn pass(&mut self, link: &Arc<Link>, message: &[u8]) -> Option<Vec<u8>> {
         let Passed { message, question } = self.node.questions.pass(self.session, link, message)?;
         self.numbers.extend(question);
@@ -79,19 +80,19 @@ impl Drop for AskedFor {
     }
 }
 
-/// The questions of servers that clients have not answered.
+/// The open questions of servers to clients.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     next: AtomicU64,
     open: Mutex<HashMap<(u64, u64), Question>>,
 }
 
-/// Who waits for the answer.
+/// The receiver of the answer.
 #[derive(Debug)]
 enum Question {
-    /// A server, which gave it this raw id.
+    /// A server, and the raw id that it gave the question.
     Server { link: Weak<Link>, id: Vec<u8> },
-    /// A task that makes a request again with the answer.
+    /// A task that repeats a request with the answer.
     Task(oneshot::Sender<Vec<u8>>),
 }
 
@@ -105,8 +106,9 @@ impl Question {
 }
 
 impl Questions {
-    /// A server's message as the client of a session gets it. A request gets an id of ours. Returns `None` if it is not
-    /// passed on: a server may ask only what it was offered, whatever it sends.
+    /// Translates a server's message for the client of a session. A request gets an id of the
+    /// gateway's own. Returns `None` if the message must not be passed on: a server may only ask
+    /// what it was offered.
     pub(crate) fn pass(
         &self,
         session: Option<u64>,
@@ -141,7 +143,8 @@ impl Questions {
         Some(Passed { message: edits.finish(), question: Some(number) })
     }
 
-    /// A notification of the server's. One that cancels a question names it as the client knows it, and ends it.
+    /// Translates a notification of the server. One that cancels a question ends it, and names it
+    /// by the client's id.
     fn with_our_id(
         &self,
         session: Option<u64>,
@@ -172,7 +175,7 @@ impl Questions {
         Some(edits.finish())
     }
 
-    /// The request that a question belongs to has ended: nobody will answer it.
+    /// Ends a question whose request has ended: it will not be answered.
     fn end(&self, session: u64, number: u64) {
         let ended = self.open().remove(&(session, number));
         if let Some(Question::Server { link, id }) = ended
@@ -182,7 +185,8 @@ impl Questions {
         }
     }
 
-    /// Opens a question of the gateway's own. Returns its raw id, and what the client's whole answer comes through.
+    /// Opens a question of the gateway itself. Returns its raw id, and a channel for the client's
+    /// response.
     pub(crate) fn ask(&self, session: u64) -> Option<(String, oneshot::Receiver<Vec<u8>>)> {
         let (sender, receiver) = oneshot::channel();
         let number = self.keep(session, Question::Task(sender))?;
@@ -200,7 +204,7 @@ impl Questions {
         Some(number)
     }
 
-    /// Takes a client's answer back to the server that asked. One that answers nothing is dropped.
+    /// Passes a client's response to the server that asked. A response to no question is dropped.
     pub(crate) fn answer(&self, session: u64, envelope: &Envelope<'_>) {
         let Kind::Response { id: Some(id), .. } = &envelope.kind else { return };
         let number = std::str::from_utf8(id.key())
@@ -220,7 +224,7 @@ impl Questions {
                 }
                 link.tell(&edits.finish());
             }
-            // A task that does not wait any more needs no answer.
+            // The task may have stopped waiting.
             Question::Task(sender) => drop(sender.send(envelope.raw.to_vec())),
         }
     }
@@ -230,7 +234,7 @@ impl Questions {
     }
 }
 
-/// Answers a server in place of a client that cannot be asked.
+/// Refuses a server's request because the client cannot be asked.
 pub(crate) fn refuse(link: &Link, id: &[u8]) {
     let words = "the client cannot be asked through this gateway";
     link.tell(&crate::frame::error(id, -32601, words));

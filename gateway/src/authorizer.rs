@@ -1,4 +1,4 @@
-//! The policies as the engine asks them.
+//! Answers the engine's questions from the policies.
 
 use arc_swap::ArcSwap;
 use contract::surface::{EntryType, ListKind};
@@ -13,15 +13,15 @@ use policy::{
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The most filters that are kept. Past it all of them are made again.
+/// The most filters that are cached. When there are more, the cache is cleared.
 const MAX_FILTERS: usize = 10_000;
 
-/// The policies that count now.
+/// The current policies.
 #[derive(Debug)]
 pub(crate) struct PolicyAuthorizer {
     policies: ArcSwap<Policies>,
     filters: Mutex<HashMap<FilterKey, Arc<Visible>>>,
-    /// A hash over the policies as they are written.
+    /// A hash over the text of the policies.
     digest: ArcSwap<[u8; 32]>,
 }
 
@@ -45,28 +45,29 @@ impl PolicyAuthorizer {
         self.policies.load_full()
     }
 
-    /// A hash over the policies as they are written: an approval counts under the policies that asked for it.
+    /// A hash over the text of the policies: an approval is only valid under the policies that
+    /// asked for it.
     pub(crate) fn digest(&self) -> [u8; 32] {
         **self.digest.load()
     }
 
-    /// The policies are written so from now on.
+    /// Sets the hash of the policies' text.
     pub(crate) fn written(&self, digest: [u8; 32]) {
         self.digest.store(Arc::new(digest));
     }
 
-    /// These policies count from now on.
+    /// Replaces the policies.
     pub(crate) fn replace(&self, policies: Policies) {
         self.policies.store(Arc::new(policies));
         self.filters.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// What a caller may see of a server.
+    /// The parts of a server that a caller may see.
     pub(crate) fn visible_set(&self, caller: &Caller, server: &ServerId) -> Arc<VisibleSet> {
         self.policies.load().visible(caller, server.as_str())
     }
 
-    /// Whether a caller could be permitted anything of a server of which nothing is known yet.
+    /// Whether any policy could permit a caller anything on a server that was never observed.
     pub(crate) fn could_use(&self, caller: &Caller, server: &ServerId) -> bool {
         self.policies.load().could_use(caller, server.as_str())
     }
@@ -77,7 +78,7 @@ pub(crate) fn is_visible(set: &VisibleSet, kind: ListKind, key: &str) -> bool {
     match kind {
         ListKind::Tools => set.has_tool(key),
         ListKind::Prompts => set.has_prompt(key),
-        // A template stands for resources that are not listed one by one.
+        // A template represents resources that are not listed individually.
         ListKind::Resources | ListKind::ResourceTemplates => set.has_resource(key),
     }
 }
@@ -105,7 +106,7 @@ impl Authorizer for PolicyAuthorizer {
             (Method::Use(_), Some(target)) => {
                 AccessRequest::Read { server: server_name, uri: target.key }
             }
-            // A call that does not say in one way what it is about is permitted nothing.
+            // A call whose target is ambiguous is permitted nothing.
             (Method::Use(_), None) => {
                 let why = Unauthorized::NoPolicyMatch;
                 return Authorization::Deny { why, policy: None, is_hidden: true };
@@ -130,8 +131,8 @@ impl Authorizer for PolicyAuthorizer {
             }
         };
         match policies.decide(caller, &request) {
-            // There is a task only where its call was approved; asking for what became of it is no further call. Giving it
-            // further input is: no person has seen that.
+            // A task only exists if its call was approved, so asking for its result needs no
+            // further approval. Giving it further input does: no person has seen that input.
             AccessDecision::Permit { policy_id, approval_groups }
                 if approval_groups.is_empty()
                     || (matches!(call.subject, Subject::Task { .. })

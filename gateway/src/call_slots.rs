@@ -1,4 +1,5 @@
-//! How many calls are in flight: bounded for each caller, so that none takes the whole gateway, and for each server.
+//! Limits the calls in flight: per caller, so that no caller takes up the whole gateway, and per
+//! server.
 
 use crate::sessions::PrincipalId;
 use crate::traces::CallSpan;
@@ -6,7 +7,8 @@ use foldhash::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Callers are counted in so many tables, so that calls of different callers rarely wait for one another.
+/// The number of shards that callers are counted in, so that calls of different callers rarely
+/// contend.
 const TABLES: usize = 16;
 
 /// The calls in flight of every caller.
@@ -15,7 +17,7 @@ pub(crate) struct CallSlots {
     tables: [Mutex<HashMap<PrincipalId, usize>>; TABLES],
 }
 
-/// The calls in flight of one server.
+/// The number of calls in flight to one server.
 pub(crate) type ServerCalls = Arc<AtomicUsize>;
 
 /// The most calls that may be in flight.
@@ -25,7 +27,7 @@ pub(crate) struct SlotLimits {
     pub(crate) per_server: usize,
 }
 
-/// Why a call has to wait: a limit is reached.
+/// The limit that prevents a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoSlot {
     #[error("this caller has {0} calls in flight, and may have no more (limits.calls_per_caller)")]
@@ -36,7 +38,7 @@ pub(crate) enum NoSlot {
     Server(usize),
 }
 
-/// A call that is in flight until this is dropped.
+/// A call in flight; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct CallSlot {
     slots: Arc<CallSlots>,
@@ -46,13 +48,13 @@ pub(crate) struct CallSlot {
 }
 
 impl CallSlot {
-    /// Has the span of the request know when the server's part begins and ends.
+    /// Connects the request's span, which records when the server's part begins and ends.
     pub(crate) fn traced(mut self, span: Arc<CallSpan>) -> CallSlot {
         self.span = Some(span);
         self
     }
 
-    /// The call was decided, and dispatched if it is permitted.
+    /// Records that the call was decided, and dispatched if it is permitted.
     pub(crate) fn dispatched(&self) {
         if let Some(span) = &self.span {
             span.decided();
@@ -75,7 +77,7 @@ impl CallSlots {
             }
             *count += 1;
         }
-        // From here on dropping it gives both places back.
+        // From here on, dropping the slot releases both counts.
         let slot =
             CallSlot { slots: self.clone(), caller: *caller, server: server.clone(), span: None };
         if server.fetch_add(1, Ordering::AcqRel) >= limits.per_server {

@@ -1,4 +1,5 @@
-//! What all servers offer, by what was last recorded of them: lists are made from this, and nothing is started for one.
+//! What all servers offer, according to the last observation of each. Lists are built from this
+//! without starting any server.
 
 use crate::authorizer::{PolicyAuthorizer, is_visible};
 use crate::frame::{Edits, member, quoted};
@@ -15,13 +16,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use unicode_normalization::UnicodeNormalization;
 
-/// The most lists that are kept as they were sent. Past it all of them are made again.
+/// The most rendered lists that are cached. When there are more, the cache is cleared.
 const MAX_KEPT_LISTS: usize = 1_000;
 
-/// Where a caller came in, which decides what it finds and under which names.
+/// The path that a caller uses, which decides what it finds and under which names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Scope {
-    /// All servers as one.
+    /// All servers combined.
     All,
     /// One server, with its own names.
     Server(ServerId),
@@ -29,7 +30,7 @@ pub(crate) enum Scope {
     Set(ServerId),
 }
 
-/// One server as it was last recorded.
+/// A server as last recorded.
 #[derive(Debug)]
 pub(crate) struct CatalogServer {
     pub(crate) server: Arc<GatewayServer>,
@@ -38,17 +39,17 @@ pub(crate) struct CatalogServer {
     pub(crate) status: ServerStatus,
 }
 
-/// All servers as they were last recorded. It is replaced as a whole, never changed.
+/// All servers as last recorded. A catalog is immutable and replaced as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     pub(crate) servers: BTreeMap<ServerId, CatalogServer>,
     pub(crate) toolsets: BTreeMap<ServerId, Toolset>,
-    /// Names at `/mcp` that could be taken for one another, with their servers and own names.
+    /// Names at `/mcp` that could be mistaken for one another, with their servers and own names.
     pub(crate) confusable: Vec<Vec<String>>,
     withheld: HashSet<String>,
-    /// Every header that goes on to some server.
+    /// Every header that is forwarded to some server.
     pub(crate) forward_headers: HashSet<String>,
-    /// Some server was never observed.
+    /// Whether some server was never observed.
     pub(crate) has_unseen: bool,
     lists: Mutex<HashMap<ListKey, Bytes>>,
 }
@@ -60,11 +61,11 @@ struct ListKey {
     kind: ListKind,
 }
 
-/// What a name at `/mcp` stands for.
+/// The item that a name at `/mcp` refers to.
 #[derive(Debug)]
 pub(crate) struct Resolved<'c> {
     pub(crate) server: &'c CatalogServer,
-    /// The server's own name for it.
+    /// The server's own name for the item.
     pub(crate) name: String,
 }
 
@@ -85,12 +86,12 @@ impl Catalog {
         catalog
     }
 
-    /// The servers that it is made of.
+    /// The servers in the catalog.
     pub(crate) fn servers(&self) -> crate::node::Servers {
         self.servers.iter().map(|(id, known)| (id.clone(), known.server.clone())).collect()
     }
 
-    /// Whether it was made of these very situations.
+    /// Whether the catalog was built from exactly these situations.
     pub(crate) fn is_of(&self, servers: &BTreeMap<ServerId, CatalogServer>) -> bool {
         self.servers.len() == servers.len()
             && self.servers.iter().zip(servers).all(|((id, own), (other, known))| {
@@ -103,7 +104,8 @@ impl Catalog {
             })
     }
 
-    /// Names that a reader could take for one another are withheld until the operator renames one of them.
+    /// Finds names that a reader could mistake for one another. They are withheld until the
+    /// operator renames one of them.
     fn find_confusable(&mut self) {
         let mut by_look: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for known in self.servers.values() {
@@ -114,7 +116,7 @@ impl Catalog {
             };
             for (name, _) in list.entries() {
                 let shown = known.server.settings.shown_name(name);
-                by_look.entry(look_of(&shown)).or_default().push(shown);
+                by_look.entry(appearance_of(&shown)).or_default().push(shown);
             }
         }
         let alike = by_look.into_values().filter(|names| names.len() > 1);
@@ -122,7 +124,7 @@ impl Catalog {
         self.withheld = self.confusable.iter().flatten().cloned().collect();
     }
 
-    /// The servers that callers of this organization find in a scope.
+    /// The servers in a scope that callers of this organization can find.
     pub(crate) fn in_scope<'c, 's>(
         &'c self,
         scope: &'s Scope,
@@ -140,8 +142,8 @@ impl Catalog {
         })
     }
 
-    /// Whether a caller may find anything in a scope: by what was accepted of its servers, or by the policies alone where
-    /// nothing was accepted yet.
+    /// Whether a caller may find anything in a scope: judged by what was accepted of its servers,
+    /// or by the policies alone if nothing was accepted yet.
     pub(crate) fn may_find(
         &self,
         scope: &Scope,
@@ -163,7 +165,7 @@ impl Catalog {
         })
     }
 
-    /// Whether a tool of a server is found in a scope under its name there.
+    /// Whether a scope has a tool of a server under this name.
     fn has(&self, scope: &Scope, settings: &ServerSettings, kind: ListKind, name: &str) -> bool {
         match scope {
             Scope::Server(_) => true,
@@ -177,7 +179,7 @@ impl Catalog {
         }
     }
 
-    /// Finds the tool or prompt that a name stands for.
+    /// Finds the tool or prompt that a name refers to.
     pub(crate) fn resolve(
         &self,
         scope: &Scope,
@@ -198,7 +200,7 @@ impl Catalog {
         let own = settings.names.iter().find(|(_, renamed)| *renamed == shown);
         let own = match own {
             Some((own, _)) => own.as_str(),
-            // The server's own name of something that was renamed names nothing.
+            // After renaming, the server's own name no longer refers to the item.
             None if settings.names.contains_key(shown) => return None,
             None => shown,
         };
@@ -206,7 +208,8 @@ impl Catalog {
             .then(|| Resolved { server: known, name: own.to_owned() })
     }
 
-    /// Finds the server of a resource: by its exact address, then by template. Two matches are none.
+    /// Finds the server of a resource: by its exact address, then by template. Returns `None` if
+    /// two servers match.
     pub(crate) fn resolve_resource<'c>(
         &'c self,
         scope: &Scope,
@@ -239,7 +242,7 @@ impl Catalog {
         }
     }
 
-    /// Has every list made again, by the policies that count then.
+    /// Clears the cached lists, so that they are built with the current policies.
     pub(crate) fn forget_lists(&self) {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -302,7 +305,7 @@ impl Catalog {
         out.into()
     }
 
-    /// The instructions of all servers of which the caller sees something, under a heading each.
+    /// The instructions of all servers of which the caller sees something, each under a heading.
     pub(crate) fn instructions(
         &self,
         scope: &Scope,
@@ -326,7 +329,7 @@ impl Catalog {
         (!joined.is_empty()).then(|| joined.trim_end().to_owned())
     }
 
-    /// Whether a scope offers anything of a kind.
+    /// Whether a scope offers any item of a kind.
     pub(crate) fn offers(&self, scope: &Scope, kind: ListKind) -> bool {
         self.servers.iter().any(|(id, known)| {
             let is_in = match scope {
@@ -334,7 +337,7 @@ impl Catalog {
                 Scope::Server(only) => only == id,
                 Scope::Set(_) => kind == ListKind::Tools,
             };
-            // What was never observed may have anything.
+            // A server that was never observed may have anything.
             is_in
                 && known
                     .situation
@@ -343,7 +346,8 @@ impl Catalog {
         })
     }
 
-    /// Whether a server in this scope has tasks in an era: by what it last said there, or by what was recorded of it.
+    /// Whether a server in this scope supports tasks in an era, according to its last greeting or
+    /// the recorded observation.
     pub(crate) fn has_tasks(&self, scope: &Scope, org: Option<&str>, era: Era) -> bool {
         self.in_scope(scope, org).any(|(_, known)| {
             let recorded = known.situation.as_ref().and_then(|known| known.view.capabilities());
@@ -352,7 +356,7 @@ impl Catalog {
         })
     }
 
-    /// Whether a server in this scope says that its resources can be subscribed to.
+    /// Whether a server in this scope supports resource subscriptions.
     pub(crate) fn takes_subscriptions(&self, scope: &Scope, org: Option<&str>) -> bool {
         self.in_scope(scope, org).any(|(_, known)| {
             let recorded = known.situation.as_ref().and_then(|known| known.view.capabilities());
@@ -361,12 +365,13 @@ impl Catalog {
         })
     }
 
-    /// Whether a tool of a server is found in a scope.
+    /// Whether a scope has a tool of a server.
     pub(crate) fn offers_tool(&self, scope: &Scope, known: &CatalogServer, tool: &str) -> bool {
         self.has(scope, &known.server.settings, ListKind::Tools, tool)
     }
 
-    /// The inventory that policies are compiled against: what was accepted, classified by the operator.
+    /// The inventory that policies are compiled against: the accepted items, as classified by the
+    /// operator.
     pub(crate) fn inventory(&self) -> Inventory {
         Inventory::new(self.servers.values().map(inventory_of))
     }
@@ -392,7 +397,8 @@ fn inventory_of(known: &CatalogServer) -> Arc<ServerInventory> {
                         let risk = settings.risk_of(name);
                         builder.tool(ToolInventory::from_definition(name, risk, definition.root()))
                     }
-                    // What cannot be read in one way is in no inventory, so that nobody may call it.
+                    // A definition that cannot be parsed unambiguously is left out, so that it
+                    // cannot be called.
                     Err(_) => builder,
                 },
                 ListKind::Prompts => builder.prompt(name),
@@ -403,13 +409,14 @@ fn inventory_of(known: &CatalogServer) -> Arc<ServerInventory> {
     builder.build()
 }
 
-/// What a name looks like at a glance: compatible characters, case and separators make no difference.
-fn look_of(name: &str) -> String {
+/// The appearance of a name: compatible characters, case and separators make no difference.
+fn appearance_of(name: &str) -> String {
     let plain = name.nfkc().flat_map(char::to_lowercase);
     plain.filter(|character| !matches!(character, '_' | '-' | '.' | ' ')).collect()
 }
 
-/// Whether an address fits a template of RFC 6570 with simple expressions: each stands for anything.
+/// Whether an address matches an RFC 6570 template with simple expressions, each of which matches
+/// any text.
 fn fits(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = template.split('{');
@@ -434,9 +441,9 @@ mod tests {
 
     #[test]
     fn names_that_look_alike_are_found() {
-        assert_eq!(look_of("files__read-file"), look_of("files__Read_File"));
-        assert_eq!(look_of("files__ｒead"), look_of("files__read"));
-        assert_ne!(look_of("files__read"), look_of("files__write"));
+        assert_eq!(appearance_of("files__read-file"), appearance_of("files__Read_File"));
+        assert_eq!(appearance_of("files__ｒead"), appearance_of("files__read"));
+        assert_ne!(appearance_of("files__read"), appearance_of("files__write"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A stdio server that the gateway started: its input, its output and its end.
+//! The process of a stdio server: its input, its output and its end.
 
 use bytes::Bytes;
 use std::io;
@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use wire::StdioLaunch;
 use wire::process::{Environment, ServerGroup, ServerProcess, ServerStart, StandardError};
 
-/// The most bytes that wait for a server to read them. Past it requests are refused.
+/// The most bytes queued for a server. Above this, requests are refused.
 const MAX_UNREAD_BYTES: usize = 64 * 1024 * 1024;
-/// How long a server may take to end by itself once its input is closed.
+/// How long a server may take to exit after its input is closed.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The input of a process. Clones write to the same one.
@@ -25,7 +25,7 @@ pub(crate) struct ChildInput {
     closing: Arc<Notify>,
 }
 
-/// Closes the input of a process when it is dropped, whoever else has the input.
+/// Closes the input of a process when dropped, even if there are other handles to the input.
 #[derive(Debug)]
 pub(crate) struct ChildGuard(ChildInput);
 
@@ -36,7 +36,7 @@ impl Drop for ChildGuard {
 }
 
 impl ChildInput {
-    /// The input of a process that was not started: nothing can be put into it.
+    /// An input without a process: writing to it fails.
     pub(crate) fn nowhere() -> ChildInput {
         let (queue, _) = mpsc::unbounded_channel();
         ChildInput { queue, unread: Arc::default(), closing: Arc::default() }
@@ -47,12 +47,13 @@ impl ChildInput {
         self.queue.is_closed()
     }
 
-    /// Closes it behind what was put. The process has a while to end by itself, and is ended then.
+    /// Closes the input after what is queued. The process has some time to exit, and is killed
+    /// then.
     pub(crate) fn close(&self) {
         self.closing.notify_one();
     }
 
-    /// Puts some bytes behind all others. It never blocks.
+    /// Queues bytes. Never blocks.
     pub(crate) fn put(&self, parts: &[&[u8]]) -> io::Result<()> {
         let bytes = Bytes::from(parts.concat());
         let before = self.unread.fetch_add(bytes.len(), Ordering::Relaxed);
@@ -64,23 +65,23 @@ impl ChildInput {
     }
 }
 
-/// What came from a process.
+/// Output of a process.
 #[derive(Debug)]
 pub(crate) enum Said<'a> {
-    /// A line, and whether more of them were read already.
+    /// A line, and whether more lines are already buffered.
     Line(&'a [u8], bool),
-    /// A line over the limit, of which this is the beginning.
+    /// The beginning of a line that exceeds the limit, and the length of the line.
     TooLong(&'a [u8], u64),
     End,
 }
 
-/// A process that was started.
+/// A running process.
 pub(crate) struct Child {
     pub(crate) input: ChildInput,
     group: ServerGroup,
     output: ChildStdout,
     process: ServerProcess,
-    /// Ends when the input is closed.
+    /// The task that writes the input; ends when the input is closed.
     writing: JoinHandle<()>,
 }
 
@@ -91,7 +92,7 @@ impl std::fmt::Debug for Child {
 }
 
 impl Child {
-    /// Starts a server with its own variables and a few that every program needs.
+    /// Starts a server with its own variables and the few that every program needs.
     pub(crate) fn start(launch: &StdioLaunch) -> io::Result<Child> {
         let start = ServerStart {
             group: ServerGroup::default(),
@@ -110,7 +111,7 @@ impl Child {
         Ok(Child { input, group, output: ChildStdout::from_std(output)?, process, writing })
     }
 
-    /// Closes the input when it is dropped.
+    /// Closes the input when dropped.
     pub(crate) fn guard(&self) -> ChildGuard {
         ChildGuard(self.input.clone())
     }
@@ -119,7 +120,8 @@ impl Child {
         self.group.clone()
     }
 
-    /// Reads what the server says until its end, or for a while once its input is closed, and then ends it.
+    /// Reads the server's output until it ends. After the input is closed, reads for a limited time
+    /// and then kills the process.
     pub(crate) async fn read(self, frame_bytes: usize, mut hear: impl FnMut(Said<'_>)) {
         let Child { output, process, input, writing, .. } = self;
         drop(input);

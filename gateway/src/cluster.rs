@@ -1,5 +1,5 @@
-//! The nodes that share a database and a cluster key, as this one knows them: which of them are there, and which one runs a
-//! server's process for a caller.
+//! The nodes that share a database and a cluster key, as seen by this one: which are alive, and
+//! which one runs a server's process for a caller.
 
 mod beat;
 
@@ -18,45 +18,46 @@ use std::time::{Duration, Instant};
 use store::{InstanceKey, NodeId, NodeRegistry, StoreError};
 use tokio::sync::mpsc;
 
-/// How long it is believed that another node runs a process. That node finds out itself if it does not.
+/// How long to cache which other node runs a process. That node notices itself if it no longer
+/// does.
 const OWNER_CACHE: Duration = Duration::from_secs(30);
-/// The most processes of other nodes that are remembered.
+/// The most processes of other nodes that are cached.
 const MAX_CACHED_OWNERS: usize = 100_000;
-/// A process that was claimed may take so long to be there: longer than a server may take to start.
+/// How long a claimed process may take to appear: longer than a server may take to start.
 const CLAIM_GRACE: Duration = Duration::from_secs(90);
 
-/// How long it is believed that a node is not there that nobody heard of.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// The minimum time between two lookups of unknown nodes in the database.
+const LOOKUP_PAUSE: Duration = Duration::from_millis(200);
 
-/// The nodes that were last read, without this one.
+/// The other nodes, as last read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Those that are there, and where.
+    /// The live nodes and their addresses.
     pub(crate) live: BTreeMap<NodeId, Arc<str>>,
-    /// The addresses of those that are gone and did not come back.
+    /// The addresses of nodes that are gone and did not return.
     pub(crate) gone: Vec<Arc<str>>,
 }
 
-/// What this node knows of all nodes.
+/// The state of the cluster on this node.
 pub(crate) struct Cluster {
     id: AtomicU64,
-    /// Where others reach this node, once it has joined them.
+    /// The address of this node for the others, once it has joined.
     address: OnceLock<String>,
     pub(crate) tls: PeerTls,
     pub(crate) client: PeerClient,
     members: ArcSwap<Members>,
     registry: Mutex<NodeRegistry>,
-    /// Processes that this node runs or is about to, and when they were last asked for.
+    /// The processes that this node runs or is about to start, and when each was last used.
     owned: Mutex<HashMap<InstanceKey, OwnedInstance>>,
-    /// Processes of other nodes, and when that was heard.
+    /// The processes of other nodes, and when that was read.
     elsewhere: Mutex<HashMap<InstanceKey, (NodeId, Instant)>>,
-    /// When it was last looked for a node that is not known.
+    /// When an unknown node was last looked up.
     looked: tokio::sync::Mutex<Option<Instant>>,
-    /// Requests that were forwarded to other nodes.
+    /// The number of requests forwarded to other nodes.
     pub(crate) relayed: AtomicU64,
-    /// What servers said outside of a call, for callers of other nodes.
+    /// Queues server messages outside of a call, for callers on other nodes.
     pub(crate) telling: OnceLock<mpsc::Sender<Told>>,
-    /// Of that, what did not reach a node.
+    /// The number of those messages that did not reach a node.
     pub(crate) untold: AtomicU64,
 }
 
@@ -91,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// This node. It has another id after the others declared it gone.
+    /// This node's id. It changes if the other nodes declare this one gone.
     pub(crate) fn id(&self) -> NodeId {
         NodeId(self.id.load(Ordering::Acquire))
     }
@@ -104,25 +105,25 @@ impl Cluster {
         self.members.load_full()
     }
 
-    /// Where a node is reached; `None` if it is gone.
+    /// The address of a node; `None` if it is gone.
     pub(crate) fn address_of(&self, node: NodeId) -> Option<Arc<str>> {
         self.members.load().live.get(&node).cloned()
     }
 
-    /// The same for a node that may have joined a moment ago. The database is asked at most a few times a second, however
-    /// many requests name nodes that are gone.
+    /// Like [`Cluster::address_of`], for a node that may have just joined. Limits database lookups
+    /// to a few per second, however many requests name nodes that are gone.
     pub(crate) async fn find(self: &Arc<Self>, node: NodeId) -> Option<Arc<str>> {
         if let Some(address) = self.address_of(node) {
             return Some(address);
         }
         let mut looked = self.looked.lock().await;
-        let is_due = looked.is_none_or(|at| at.elapsed() > LOOK_PAUSE);
+        let is_due = looked.is_none_or(|at| at.elapsed() > LOOKUP_PAUSE);
         if is_due && self.address_of(node).is_none() {
             let cluster = self.clone();
             let reading = tokio::task::spawn_blocking(move || {
                 let known = lock(&cluster.registry).nodes();
                 if let Ok(known) = known {
-                    cluster.take_in(&known);
+                    cluster.update_members(&known);
                 }
             });
             let _ = reading.await;
@@ -131,8 +132,8 @@ impl Cluster {
         self.address_of(node)
     }
 
-    /// The node that runs a server's process for a caller: this one, unless another one does already. Blocks if that is not
-    /// known here.
+    /// The node that runs a server's process for a caller: this one, unless another node already
+    /// does. Blocks if the answer is not cached.
     pub(crate) fn owner(
         &self,
         server: &ServerId,
@@ -145,7 +146,8 @@ impl Cluster {
         let registry = lock(&self.registry);
         let own = self.id();
         let owner = registry.claim(&key, own)?;
-        // INVARIANT: noted before the registry is let go, so that a sweep cannot give it up in between.
+        // INVARIANT: recorded before the registry is released, so that a sweep cannot give the
+        // process up in between.
         if owner == own {
             let asked_at = Instant::now();
             let owned = OwnedInstance { server: server.clone(), principal: *principal, asked_at };
@@ -160,7 +162,7 @@ impl Cluster {
         Ok(owner)
     }
 
-    /// The same, if it is known without asking the database.
+    /// Like [`Cluster::owner`], but only from the cache.
     pub(crate) fn known_owner(&self, server: &ServerId, principal: &PrincipalId) -> Option<NodeId> {
         let key = instance_key(server, principal);
         if let Some(owned) = lock(&self.owned).get_mut(&key) {
@@ -172,12 +174,12 @@ impl Cluster {
         counts.then_some(owner)
     }
 
-    /// A node turned out not to run a process that it was believed to.
+    /// Forgets that a node runs a process, after it turned out not to.
     pub(crate) fn forget_owner(&self, server: &ServerId, principal: &PrincipalId) {
         lock(&self.elsewhere).remove(&instance_key(server, principal));
     }
 
-    /// Gives up processes that do not run any more. Blocks.
+    /// Releases processes that have ended. Blocks.
     pub(crate) fn sweep(&self, runs: impl Fn(&ServerId, &PrincipalId) -> bool) {
         let registry = lock(&self.registry);
         let over: Vec<InstanceKey> = lock(&self.owned)
@@ -186,13 +188,14 @@ impl Cluster {
             .filter(|(_, owned)| !runs(&owned.server, &owned.principal))
             .map(|(key, _)| *key)
             .collect();
-        // INVARIANT: not owned here before it is free for others. A request that comes in between claims it again, behind this.
+        // INVARIANT: a process is removed here before it is released for other nodes. A request in
+        // between claims it again, after the release.
         let given_up: Vec<_> = {
             let mut owned = lock(&self.owned);
             over.iter().filter_map(|key| Some((*key, owned.remove(key)?))).collect()
         };
         if !over.is_empty() && registry.release(&over, self.id()).is_err() {
-            // It is tried again at the next sweep.
+            // The next sweep tries again.
             lock(&self.owned).extend(given_up);
         }
     }

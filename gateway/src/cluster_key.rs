@@ -1,4 +1,4 @@
-//! The key that ids are sealed with. Nodes that share a database share it, so that any node can go on with any id.
+//! The key that seals ids. Nodes that share a database share it, so that any node can open any id.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 const FILE: &str = "cluster.key";
 const BYTES: usize = 32;
 
-/// Reads the key in this folder, or makes one.
+/// Reads the key in this folder, or creates it.
 pub(crate) fn read_or_create(folder: &Path) -> io::Result<[u8; BYTES]> {
     let path = folder.join(FILE);
     match File::open(&path) {
@@ -17,7 +17,7 @@ pub(crate) fn read_or_create(folder: &Path) -> io::Result<[u8; BYTES]> {
             getrandom::fill(&mut key).map_err(io::Error::other)?;
             match create(&path, &key) {
                 Ok(()) => Ok(key),
-                // Another process was quicker.
+                // Another process was faster.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     read(File::open(&path)?)
                 }

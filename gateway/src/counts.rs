@@ -1,5 +1,5 @@
-//! What a gateway counts while it serves. Everything is an atomic number: counting on the way of a call costs a few
-//! nanoseconds and never waits.
+//! The counters of a running gateway. All are atomic integers: counting on the path of a call costs
+//! a few nanoseconds and never blocks.
 
 use engine::decide::Ruling;
 use engine::recorder::RecorderWatch;
@@ -7,7 +7,7 @@ use ledger::record::OutcomeStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The methods that are told apart. A caller chooses the method, so the names are a closed list.
+/// The methods with their own counters. Callers choose the method, so the list is closed.
 pub(crate) const METHODS: [&str; 13] = [
     "initialize",
     "server/discover",
@@ -24,34 +24,34 @@ pub(crate) const METHODS: [&str; 13] = [
     "other",
 ];
 
-/// The words for decisions: those of receipts and commands.
+/// The names of decisions, as in receipts and commands.
 pub(crate) const DECISIONS: [&str; 3] = ["allowed", "held", "denied"];
 
 pub(crate) const OUTCOMES: [&str; 3] = ["success", "error", "timeout"];
 
-/// The upper bounds of the classes of latency, in microseconds.
+/// The upper bounds of the latency buckets, in microseconds.
 pub(crate) const BOUNDS_MICROSECONDS: [u64; 12] =
     [50, 100, 250, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
 
-/// Numbers since the gateway started.
+/// Counters since the gateway started.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     requests: [[AtomicU64; DECISIONS.len()]; METHODS.len()],
     outcomes: [AtomicU64; OUTCOMES.len()],
-    /// Decisions that were written to the ledger.
+    /// Decisions written to the ledger.
     receipts: AtomicU64,
     receipts_failed: AtomicU64,
-    /// Requests at the admin API that were refused.
+    /// Requests to the admin API that were refused.
     pub(crate) admin_refused: AtomicU64,
     pub(crate) admin_requests: AtomicU64,
     pub(crate) ours: LatencyCounts,
     pub(crate) theirs: LatencyCounts,
 }
 
-/// How many calls took how long.
+/// A latency histogram.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyCounts {
-    /// By the first bound that is not passed; the last has no bound.
+    /// Counts per bucket; the last bucket has no upper bound.
     classes: [AtomicU64; BOUNDS_MICROSECONDS.len() + 1],
     sum_microseconds: AtomicU64,
 }
@@ -59,7 +59,7 @@ pub(crate) struct LatencyCounts {
 /// A [`LatencyCounts`] at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LatencySnapshot {
-    /// The upper bound in seconds, and how many took at most so long but longer than the bound before.
+    /// The upper bound of each bucket in seconds, and the number of calls in it.
     pub(crate) classes: Vec<(f64, u64)>,
     pub(crate) count: u64,
     pub(crate) sum_seconds: f64,
@@ -92,7 +92,7 @@ fn seconds(microseconds: u64) -> f64 {
 }
 
 impl Counts {
-    /// Every method and decision with its number, also those that are zero.
+    /// The count for every method and decision, including zeros.
     pub(crate) fn requests(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         METHODS.into_iter().zip(&self.requests).flat_map(|(method, decisions)| {
             DECISIONS

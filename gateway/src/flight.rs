@@ -1,4 +1,4 @@
-//! Requests that are with servers, by what their clients cancel them by.
+//! Requests that servers are processing, indexed by how their clients cancel them.
 
 use crate::sessions::PrincipalId;
 use foldhash::HashSet;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-/// What tells a request from those of other callers and sessions.
+/// Distinguishes a request from those of other callers and sessions.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlightKey {
     pub(crate) principal: PrincipalId,
     pub(crate) session: Option<u64>,
-    /// The raw id.
+    /// The raw id of the request.
     pub(crate) id: Box<[u8]>,
 }
 
@@ -23,11 +23,11 @@ pub(crate) struct FlightKey {
 struct Flight {
     key: FlightKey,
     is_cancelled: AtomicBool,
-    /// The task that has to know.
+    /// Wakes the task that carries the request.
     waits: AtomicWaker,
 }
 
-/// A place in the table. It is found by the key of its request.
+/// An entry of the table, looked up by the key of its request.
 #[derive(Debug)]
 struct Entry(Arc<Flight>);
 
@@ -53,12 +53,12 @@ impl Hash for Entry {
 
 type Table = Arc<Mutex<HashSet<Entry>>>;
 
-/// All requests of a node that are with servers.
+/// All requests of a node that servers are processing.
 #[derive(Debug, Default)]
 pub(crate) struct Flights(Table);
 
 impl Flights {
-    /// Notes a request. A later one with the same id takes the place of an earlier one.
+    /// Adds a request. It replaces an earlier one with the same id.
     pub(crate) fn begin(&self, key: FlightKey) -> InFlight {
         let (is_cancelled, waits) = (AtomicBool::new(false), AtomicWaker::new());
         let flight = Arc::new(Flight { key, is_cancelled, waits });
@@ -66,7 +66,7 @@ impl Flights {
         InFlight { table: self.0.clone(), flight }
     }
 
-    /// The client does not wait for a request any more.
+    /// Marks a request as cancelled by its client.
     pub(crate) fn cancel(&self, key: &FlightKey) {
         if let Some(Entry(flight)) = lock(&self.0).get(key) {
             flight.is_cancelled.store(true, Ordering::Release);
@@ -79,7 +79,7 @@ impl Flights {
     }
 }
 
-/// A request that is in flight until this is dropped.
+/// A request in flight, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     table: Table,
@@ -92,10 +92,11 @@ impl InFlight {
         &self.flight.key.id
     }
 
-    /// Returns once the client has cancelled the request. One task waits for it at a time.
+    /// Returns once the client has cancelled the request. Only one task may wait at a time.
     pub(crate) async fn cancelled(&self) {
         poll_fn(|context| {
-            // INVARIANT: the task is registered before the mark is looked at, so a cancellation in between wakes it.
+            // INVARIANT: the task is registered before the flag is read, so that a cancellation in
+            // between wakes it.
             self.flight.waits.register(context.waker());
             match self.flight.is_cancelled.load(Ordering::Acquire) {
                 true => Poll::Ready(()),
@@ -109,7 +110,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let mut table = lock(&self.table);
-        // A later request may have the same id.
+        // A later request may have replaced this one.
         let known = table.get(&self.flight.key);
         if known.is_some_and(|known| Arc::ptr_eq(&known.0, &self.flight)) {
             table.remove(&self.flight.key);

@@ -1,9 +1,9 @@
-//! JSON-RPC messages with single values replaced. All other bytes stay as they came.
+//! Edits JSON-RPC messages by replacing single values. All other bytes stay unchanged.
 
 use std::borrow::Cow;
 use wire::envelope::members;
 
-/// Where a part of some bytes begins in them; `None` if it is no part of them.
+/// The position of a slice within a larger one; `None` if it is not part of it.
 pub(crate) fn offset(whole: &[u8], part: &[u8]) -> Option<usize> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     (start + part.len() <= whole.len()).then_some(start)
@@ -14,13 +14,13 @@ pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     members(object).find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-/// A text as JSON.
+/// A text as a JSON string.
 pub(crate) fn quoted(text: &str) -> Vec<u8> {
-    // A text is always JSON; the receiver would refuse an empty one.
+    // Serializing a string cannot fail; if it did, the receiver would refuse the empty value.
     serde_json::to_vec(text).unwrap_or_default()
 }
 
-/// Replacements in one message.
+/// Edits of one message.
 #[derive(Debug)]
 pub(crate) struct Edits<'a> {
     whole: &'a [u8],
@@ -32,21 +32,22 @@ impl<'a> Edits<'a> {
         Edits { whole, edits: Vec::new() }
     }
 
-    /// Puts a value in the place of a part of the message.
+    /// Replaces a part of the message by a value.
     pub(crate) fn replace(&mut self, part: &[u8], value: impl Into<Vec<u8>>) {
         if let Some(start) = offset(self.whole, part) {
             self.edits.push((start, part.len(), Cow::Owned(value.into())));
         }
     }
 
-    /// The same with a value that is kept elsewhere.
+    /// Like [`Edits::replace`], with a borrowed value.
     pub(crate) fn replace_by(&mut self, part: &[u8], value: &'a [u8]) {
         if let Some(start) = offset(self.whole, part) {
             self.edits.push((start, part.len(), Cow::Borrowed(value)));
         }
     }
 
-    /// Adds a member to an object that is a part of the message, before its others. The object has no such member.
+    /// Adds a member at the start of an object within the message, which must not have the member
+    /// yet.
     pub(crate) fn insert(&mut self, object: &[u8], name: &str, value: &[u8]) {
         let Some(start) = offset(self.whole, object) else { return };
         let is_empty = members(object).next().is_none();
@@ -59,14 +60,15 @@ impl<'a> Edits<'a> {
         self.edits.push((start + 1, 0, text.into()));
     }
 
-    /// Takes members out of an object that is a part of the message. It comes after every insertion into that object.
+    /// Removes members from an object within the message. Must come after all insertions into that
+    /// object.
     pub(crate) fn remove(&mut self, object: &[u8], names: &[&str]) {
         let Some(start) = offset(self.whole, object) else { return };
         let (mut from, mut has_kept) = (start + 1, false);
         for (name, value) in members(object) {
             let Some(end) = offset(self.whole, value).map(|at| at + value.len()) else { return };
             let rest = self.whole.get(end..).unwrap_or_default();
-            // Without a member before it, the comma that goes with a member is the one behind it.
+            // The first remaining member has no comma before it, so remove the one after it.
             let comma = rest.iter().position(|byte| !byte.is_ascii_whitespace());
             let comma = comma.filter(|at| !has_kept && rest.get(*at) == Some(&b','));
             let is_removed = names.contains(&&*name);
@@ -80,14 +82,14 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// The message with all replacements.
+    /// The edited message.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.edits.sort_by_key(|(start, ..)| *start);
         let added: usize = self.edits.iter().map(|(_, _, value)| value.len()).sum();
         let mut out = Vec::with_capacity(self.whole.len() + added);
         let mut from = 0;
         for (start, length, value) in &self.edits {
-            // Parts of a message that overlap are replaced once.
+            // Of edits that overlap, only the first is applied.
             let Some(before) = self.whole.get(from..*start) else { continue };
             out.extend_from_slice(before);
             out.extend_from_slice(value);
@@ -98,7 +100,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// A message with an error for the request with this raw id.
+/// An error response to the request with this raw id.
 pub(crate) fn error(id: &[u8], code: i64, message: &str) -> Vec<u8> {
     error_with(id, code, message, None)
 }

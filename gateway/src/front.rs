@@ -39,19 +39,19 @@ pub(crate) use listen::Peer;
 pub use listen::{serve, serve_admin, serve_metrics};
 pub(crate) use tls::TlsFront;
 
-/// Which of the gateway's addresses a request came in at.
+/// The listening address of the gateway that a request came in at.
 #[derive(Debug, Clone)]
 pub(crate) enum Door {
     /// `listen`.
     Main,
-    /// `admin_listen`, with the names that count there.
+    /// `admin_listen`, with the names that are valid there.
     Admin(Arc<FrontNames>),
     /// `metrics_listen`.
     Metrics,
 }
 
 impl Door {
-    /// Whether connections are plain HTTP, from everywhere: `tls` is about the others.
+    /// Whether connections use plain HTTP even if `tls` is configured.
     pub(crate) fn is_plain(&self) -> bool {
         match self {
             Door::Main | Door::Admin(_) => false,
@@ -60,7 +60,7 @@ impl Door {
     }
 }
 
-/// Looked for in every request, so their names are not read each time.
+/// Looked up in every request, so parse the names only once.
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -69,7 +69,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a request came in.
+/// The route of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     Mcp {
@@ -78,7 +78,7 @@ pub(crate) enum Route {
     },
     /// The metadata of the resource at this path.
     ResourceMetadata(String),
-    /// A sign-in with a browser, or of a client.
+    /// A sign-in with a browser, or by a client.
     SignIn(SignInRoute),
     Admin(String),
     Health,
@@ -124,7 +124,7 @@ impl Route {
     }
 }
 
-/// A caller whose identity was verified, and for how long that counts.
+/// A caller with a verified identity, and how long it stays valid.
 #[derive(Debug, Clone)]
 pub(crate) struct Identified {
     pub(crate) found: Authenticated,
@@ -159,7 +159,7 @@ impl Node {
             Some(Route::ResourceMetadata(path)) => self.resource_metadata(&path),
             Some(Route::Health) => reply::empty(StatusCode::OK),
             Some(Route::Ready) => self.ready(),
-            // Boxed: what is rare must not make the future of every call larger.
+            // Boxed: rare routes must not enlarge the future of every call.
             Some(Route::SignIn(route)) => Box::pin(self.respond_sign_in(route, parts, body)).await,
             Some(Route::Admin(_)) => Box::pin(self.respond_admin(parts, body)).await,
             Some(Route::Metrics) => Box::pin(self.respond_metrics(&parts, &peer)).await,
@@ -167,7 +167,7 @@ impl Node {
         }
     }
 
-    /// Whether a route is served at an address: what has an address of its own is served there only.
+    /// Whether a route is served at an address: a route with its own address is only served there.
     fn is_behind(&self, door: &Door, route: &Route) -> bool {
         let front = &self.shared.settings().front;
         match (door, route) {
@@ -182,7 +182,7 @@ impl Node {
         }
     }
 
-    /// The numbers of the gateway. They tell which servers there are, so others than this machine need to be permitted.
+    /// The gateway's metrics. They reveal which servers exist, so remote callers need permission.
     async fn respond_metrics(self: &Arc<Self>, parts: &Parts, peer: &Peer) -> Reply {
         let is_open = matches!(peer.door, Door::Metrics)
             || self.shared.settings().front.listen.ip().is_loopback();
@@ -199,7 +199,8 @@ impl Node {
         }
     }
 
-    /// Whether calls can be decided on: the store answers, or calls go on without it for a while.
+    /// Whether calls can be decided: the store answers, or the lease still lets calls proceed
+    /// without it.
     fn ready(&self) -> Reply {
         let lease = self.shared.lease.as_ref();
         match (lease.is_none_or(|lease| lease.check().is_ok()), lease.is_none_or(Lease::holds)) {
@@ -239,7 +240,7 @@ impl Node {
         self.respond_identified(identified, parts, body, scope, org, begun).await
     }
 
-    /// Answers a request whose caller is known, here or by another node.
+    /// Answers a request whose caller was identified, here or by another node.
     pub(crate) async fn respond_identified<B>(
         self: &Arc<Self>,
         identified: Identified,
@@ -281,7 +282,8 @@ impl Node {
             _ => Era::Sessions,
         };
         let principal = Arc::new(Principal::verified(caller.clone(), now()));
-        // Boxed: it goes from function to function, and each would keep a copy in the future of the call.
+        // Boxed: it is passed through several functions, each of which would keep a copy in the
+        // future of the call.
         let mut visit = Box::new(Visit {
             principal_id: caller.principal(),
             inbound: self.inbound(identified, &principal, &parts.headers),
@@ -334,7 +336,7 @@ impl Node {
         }
     }
 
-    /// Begins the spans of a request, where they are sent somewhere.
+    /// Starts the spans of a request, if spans are exported.
     fn trace(&self, visit: &mut Visit, parts: &Parts) {
         let Some(tracer) = &self.tracer else { return };
         let Some(span) = tracer.begin(&parts.headers, visit.begun) else { return };
@@ -343,7 +345,7 @@ impl Node {
         visit.span = Some(Arc::new(span));
     }
 
-    /// The headers of a request that may go on to a server.
+    /// The request headers that may be forwarded to a server.
     fn forwardable(&self, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
         let catalog = self.catalog();
         let is_named = |name: &HeaderName| {
@@ -354,8 +356,8 @@ impl Node {
         named.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Whether there is such a path for this caller. A server or a set that it may not use is not told from one that does not
-    /// exist.
+    /// Whether the path exists for this caller. A server or set that it may not use looks like one
+    /// that does not exist.
     fn has_scope(&self, scope: &Scope, caller: &Caller) -> bool {
         let catalog = self.catalog();
         match scope {
@@ -388,13 +390,13 @@ impl Node {
                 return *refusal;
             }
         };
-        // Read once: everything below looks at the same message.
+        // Scan the body once: everything below works on the same message.
         let scanned = scan(&body);
         let named = header(&parts.headers, PROTOCOL_VERSION);
         if let Some(version) = mcp::version_in_body(&scanned)
             && named != Some(&version)
         {
-            // The body decides; a header that says something else is refused, and so is one that is missing.
+            // The body decides. A header that is missing or differs is refused.
             let words = "`MCP-Protocol-Version` does not agree with `_meta` of the body";
             let refusal = frame::error(&mcp::request_id(&scanned), mcp::HEADER_MISMATCH, words);
             self.record_early(&visit, &scanned, body.len());
@@ -445,7 +447,7 @@ impl Node {
         }
     }
 
-    /// The stream on which a session hears what it did not ask for.
+    /// Opens the stream on which a session receives unsolicited messages.
     fn open_stream(self: &Arc<Self>, visit: &Visit) -> Reply {
         if !visit.takes_events {
             return reply::empty(StatusCode::NOT_ACCEPTABLE);
@@ -487,7 +489,8 @@ impl Node {
             return Err(Box::new(too_large()));
         }
         let mut collected = pin!(Limited::new(body, limit).collect());
-        // A body that came with its headers is there when it is asked for again: hyper reads it in between.
+        // A body that arrived with its headers is ready when polled a second time: hyper reads it
+        // in between.
         let mut is_asked = false;
         let at_once = poll_fn(|context| match collected.as_mut().poll(context) {
             Poll::Ready(collected) => Poll::Ready(Some(collected)),
@@ -513,14 +516,14 @@ impl Node {
     }
 }
 
-/// The only value of a header; two of them are none.
+/// The value of a header; `None` if it is given twice.
 pub(crate) fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
 }
 
-/// The headers that arguments are copied into.
+/// The headers into which arguments are copied.
 fn parameters(headers: &HeaderMap, era: Era) -> Vec<(HeaderName, HeaderValue)> {
     if era == Era::Sessions {
         return Vec::new();
@@ -544,7 +547,7 @@ fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// What MCP has clients send, which most of them spell like this.
+/// The `Accept` value that MCP requires, in its most common spelling.
 const BOTH_MEDIA: &[u8] = b"application/json, text/event-stream";
 
 fn accepts(headers: &HeaderMap, media: &str) -> bool {
@@ -567,7 +570,7 @@ fn accepts(headers: &HeaderMap, media: &str) -> bool {
     })
 }
 
-/// The trace of W3C's `traceparent`.
+/// The trace id in a W3C `traceparent` header.
 pub(crate) fn trace_id(headers: &HeaderMap) -> Option<String> {
     let parent = header(headers, TRACEPARENT)?;
     let mut parts = parent.split('-');

@@ -1,21 +1,21 @@
-//! What is checked of a request before anything else: whether a browser page of another site sent it, and whether it was
-//! meant for this gateway. A name that an attacker's page points at this machine (DNS rebinding) fails both.
+//! The first checks of a request: whether a page of another site sent it, and whether it was meant
+//! for this gateway. A name that an attacker points at this machine (DNS rebinding) fails both.
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 use settings::gateway::{FrontSettings, WebOrigin};
 use std::net::SocketAddr;
 
-/// The names of a gateway.
+/// The names under which a gateway is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontNames {
-    /// Of `public_url` and `allowed_origins`.
+    /// From `public_url` and `allowed_origins`.
     origins: Vec<WebOrigin>,
-    /// In lower case, with the port unless it is the scheme's own.
+    /// In lower case, with the port unless it is the scheme's default.
     authorities: Vec<String>,
 }
 
-/// Why a request is not for this gateway. Both are answered 403.
+/// Why a request is not for this gateway. Both get status 403.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
     #[error("a page of another origin sent this request; `allowed_origins` does not have it")]
@@ -25,7 +25,8 @@ pub enum NotOurs {
 }
 
 impl FrontNames {
-    /// The names that count at one listening address. At a loopback address the names of this machine count too.
+    /// The names that are valid at a listening address. A loopback address also accepts the names
+    /// of this machine.
     pub fn new(front: &FrontSettings, listen: SocketAddr) -> FrontNames {
         let mut authorities = vec![front.public_url.authority().to_owned()];
         let port = listen.port();
@@ -33,7 +34,7 @@ impl FrontNames {
             let local = ["localhost", "127.0.0.1", "[::1]"];
             authorities.extend(local.iter().map(|name| format!("{name}:{port}")));
         }
-        // A client may write the port although it is the scheme's own.
+        // A client may include the default port of the scheme.
         if !has_port(front.public_url.authority()) {
             let port = if front.public_url.is_secure() { 443 } else { 80 };
             authorities.push(format!("{}:{port}", front.public_url.authority()));
@@ -43,7 +44,7 @@ impl FrontNames {
         FrontNames { origins, authorities }
     }
 
-    /// The same with the origins of newer settings.
+    /// The same names with the origins of newer settings.
     #[must_use]
     pub fn with_origins_of(&self, front: &FrontSettings) -> FrontNames {
         let mut origins = vec![front.public_url.clone()];
@@ -51,7 +52,8 @@ impl FrontNames {
         FrontNames { origins, authorities: self.authorities.clone() }
     }
 
-    /// The names at an address beside the usual one: that of `public_url` with the other port, and the address itself.
+    /// The names at a separate listening address: the host of `public_url` with the other port, and
+    /// the address itself.
     pub fn beside(front: &FrontSettings, listen: SocketAddr) -> FrontNames {
         let mut names = FrontNames::new(front, listen);
         let port = listen.port();
@@ -75,7 +77,7 @@ impl FrontNames {
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), NotOurs> {
         let mut given = headers.get_all(ORIGIN).iter();
         match (given.next(), given.next()) {
-            // Programs that are no browsers send none.
+            // Programs other than browsers send no origin.
             (None, _) => Ok(()),
             (Some(origin), None) => {
                 let is_known = |known: &WebOrigin| {
@@ -94,7 +96,7 @@ impl FrontNames {
             (None, _) => None,
             (Some(_), Some(_)) => return Err(NotOurs::Host),
         };
-        // HTTP/2 names the host in the URI.
+        // HTTP/2 has the host in the URI.
         let authority = uri.authority().map(http::uri::Authority::as_str);
         let is_known =
             |name: &str| self.authorities.iter().any(|known| known.eq_ignore_ascii_case(name));

@@ -1,4 +1,5 @@
-//! How the gateway greets a server on behalf of a caller, and which era of the protocol the server speaks.
+//! Greets a server on behalf of a caller, and finds out which era of the protocol the server
+//! speaks.
 
 use crate::frame::member;
 use crate::link::{Ending, Link};
@@ -8,9 +9,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
 
-/// The newest revision with sessions.
+/// The newest protocol revision with sessions.
 pub(crate) const NEWEST_WITH_SESSIONS: &str = "2025-11-25";
-/// The newest revision, which has none.
+/// The newest protocol revision, which has no sessions.
 pub(crate) const STATELESS: &str = "2026-07-28";
 
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -18,39 +19,39 @@ pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabi
 pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// The era of the protocol that somebody speaks.
+/// The protocol era of a client or server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Era {
     Sessions,
     Stateless,
 }
 
-/// A server that was greeted.
+/// The result of a successful greeting.
 #[derive(Debug)]
 pub(crate) struct Greeted {
-    /// The era that it is spoken to in.
+    /// The era to use with the server.
     pub(crate) era: Era,
-    /// What is known of it from now on.
+    /// What is known about the server's eras from now on.
     pub(crate) spoken: u8,
-    /// Whether it has tasks in that era.
+    /// Whether the server supports tasks in that era.
     pub(crate) has_tasks: bool,
 }
 
-/// It does not speak this era.
+/// Set if the server does not speak this era.
 const NO_SESSIONS: u8 = 1;
 const NO_STATELESS: u8 = 2;
 
-/// A server refused the greeting.
+/// Why a server refused the greeting.
 #[derive(Debug, thiserror::Error)]
 #[error("the server refused the greeting with code {code}")]
 pub(crate) struct Ungreeted {
     code: i64,
-    /// It did not take the credential that it was shown.
+    /// Whether the server rejected the credential.
     pub(crate) is_credential_refused: bool,
 }
 
-/// Greets a server in the era that the caller speaks, and in the other one if the server does not know that. `spoken` is what
-/// is known of the server already.
+/// Greets a server in the caller's era, or in the other one if the server does not know that.
+/// `spoken` is what is already known about the server's eras.
 pub(crate) async fn greet(
     link: &Arc<Link>,
     wanted: Era,
@@ -64,7 +65,7 @@ pub(crate) async fn greet(
     let mut refused = None;
     for era in &eras {
         let (flag, offered) = match era {
-            // A caller without a session cannot be asked anything in the middle of a request.
+            // A caller without a session cannot be asked anything during a request.
             Era::Sessions if wanted == Era::Stateless => (NO_SESSIONS, &json!({})),
             Era::Sessions => (NO_SESSIONS, capabilities),
             Era::Stateless => (NO_STATELESS, capabilities),
@@ -94,7 +95,7 @@ pub(crate) async fn greet(
                 kind: Kind::Response { outcome: Outcome::Error(error), .. },
                 ..
             })) => serde_json::from_slice::<Value>(error).unwrap_or_default(),
-            // No answer to this greeting, so that the other one is tried.
+            // Not a response to this greeting: try the other one.
             _ => json!({"code": -32601}),
         };
         let is_other_era = is_of_another_era(*era, &error);
@@ -110,7 +111,8 @@ pub(crate) async fn greet(
     Err(refused.unwrap_or(Ungreeted { code: 0, is_credential_refused: false }))
 }
 
-/// Whether a result is the answer to `server/discover`. Some servers answer an empty result to what they do not know.
+/// Whether a result is a response to `server/discover`. Some servers answer unknown methods with an
+/// empty result.
 fn is_discovered(result: &[u8]) -> bool {
     let versions = member(result, "supportedVersions");
     let versions: Vec<String> =
@@ -118,7 +120,8 @@ fn is_discovered(result: &[u8]) -> bool {
     versions.iter().any(|version| version == STATELESS)
 }
 
-/// Whether a server refused the version and yet names it among those that it speaks: it is greeted once more.
+/// Whether a server refused the version but lists it as supported, in which case it is greeted
+/// again.
 fn is_asked_to_retry(answer: &[u8]) -> bool {
     let error = member(answer, "error").unwrap_or_default();
     let supported = member(error, "data").and_then(|data| member(data, "supported"));
@@ -127,7 +130,7 @@ fn is_asked_to_retry(answer: &[u8]) -> bool {
     member(error, "code") == Some(b"-32022") && supported.iter().any(|version| version == STATELESS)
 }
 
-/// Whether a server with these capabilities has tasks in an era.
+/// Whether these capabilities include tasks in an era.
 pub(crate) fn has_tasks(capabilities: &[u8], era: Era) -> bool {
     let path: &[&str] = match era {
         Era::Sessions => &["tasks", "requests", "tools", "call"],
@@ -136,10 +139,10 @@ pub(crate) fn has_tasks(capabilities: &[u8], era: Era) -> bool {
     path.iter().try_fold(capabilities, |object, name| member(object, name)).is_some()
 }
 
-/// Whether an error says that the server does not know this greeting.
+/// Whether an error means that the server does not know this greeting.
 fn is_of_another_era(era: Era, error: &Value) -> bool {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-    // A status without a JSON-RPC body comes as -32011 from the engine, and so does a result that says nothing.
+    // The engine reports a status without a JSON-RPC body, and an empty result, as -32011.
     let is_because =
         |reason: &str| code == -32011 && error.pointer("/data/reason") == Some(&json!(reason));
     let is_unreachable = is_because("upstream_unreachable");

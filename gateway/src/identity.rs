@@ -1,5 +1,6 @@
-//! Who a caller is: an access token of a configured issuer, a static key, or a client certificate. Everything is checked
-//! before the body of a request is read. The time is an argument.
+//! Authenticates callers by an access token of a configured issuer, a static key, or a client
+//! certificate. All checks come before the body of a request is read. The time is passed as an
+//! argument.
 
 mod caller;
 mod certificate;
@@ -43,26 +44,26 @@ pub use static_key::{KEY_ISSUER, KeyFault, StaticKey};
 pub use token::{CLOCK_SKEW_SECONDS, MAX_TOKEN_BYTES, TokenFault};
 pub(crate) use written::WrittenIdentity;
 
-/// How long a verified token is believed without verifying it again.
+/// How long a verified token is cached.
 const TOKEN_CACHE_SECONDS: i64 = 300;
 
-/// Tells callers apart.
+/// Authenticates callers.
 #[derive(Debug)]
 pub struct Authenticator {
     public_url: WebOrigin,
     issuers: Vec<Issuer>,
     are_keys_enabled: bool,
-    /// Tokens that were verified, for a few minutes.
+    /// Recently verified tokens.
     tokens: Recent<VerifiedToken>,
     keys: KeyRing,
     revoked: ArcSwap<RevokedCallers>,
-    /// Tokens that the gateway issued, where it does.
+    /// Reads tokens issued by the gateway itself, if it issues any.
     minted: Option<MintedTokens>,
     revoked_families: ArcSwap<HashSet<String>>,
 }
 
 impl Authenticator {
-    /// Fetches nothing yet; no static key counts before [`Authenticator::reload_keys`].
+    /// Fetches nothing yet. No static key is valid before [`Authenticator::reload_keys`].
     pub fn new(auth: &AuthSettings, public_url: &WebOrigin) -> Result<Authenticator, IssuerError> {
         let mut sources: Vec<(IssuerSettings, Box<dyn KeySetSource>)> = Vec::new();
         for settings in &auth.issuers {
@@ -71,7 +72,7 @@ impl Authenticator {
         Ok(Authenticator::with_sources(sources, auth.keys, public_url))
     }
 
-    /// The same with key sets from elsewhere.
+    /// The same with key sets from other sources, for tests.
     pub fn with_sources(
         sources: Vec<(IssuerSettings, Box<dyn KeySetSource>)>,
         are_keys_enabled: bool,
@@ -92,14 +93,14 @@ impl Authenticator {
         }
     }
 
-    /// The same, which also takes tokens that the gateway issued.
+    /// Also accepts tokens that the gateway issued.
     #[must_use]
     pub(crate) fn minting(self, minted: Option<MintedTokens>) -> Authenticator {
         Authenticator { minted, ..self }
     }
 
-    /// Takes over the static keys and the revocations of the store: at the start, and when the store changed. On an error no
-    /// key counts, and what was revoked stays so.
+    /// Loads the static keys and the revocations from the store: at the start, and whenever the
+    /// store changes. On an error no key is valid, and revocations stay in force.
     pub fn reload_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
         let revoked = store.incident().map(|state| RevokedCallers::of(&state.revocations));
         let keys = if self.are_keys_enabled { self.keys.reload(store) } else { Ok(()) };
@@ -110,12 +111,13 @@ impl Authenticator {
         keys
     }
 
-    /// Who was revoked, and when.
+    /// The revoked callers, with the time of each revocation.
     pub(crate) fn revoked(&self) -> Arc<RevokedCallers> {
         self.revoked.load_full()
     }
 
-    /// Whether a credential that was issued at this moment does not count any more: its principal or its key was revoked.
+    /// Whether a credential issued at this moment is no longer valid because its principal or key
+    /// was revoked.
     fn is_revoked(&self, caller: &Caller, credential: CredentialHash, since: Timestamp) -> bool {
         let revoked = self.revoked.load();
         let by_key = || self.keys.id_of(credential).and_then(|id| revoked.key(credential, &id));
@@ -124,24 +126,25 @@ impl Authenticator {
         at.is_some_and(|at| at >= since)
     }
 
-    /// The caller that a key for the MCP paths stands for, by its subject.
+    /// The caller of an MCP key, by its subject.
     pub(crate) fn caller_of_key(&self, subject: &str) -> Option<Caller> {
         self.keys.caller_of(subject)
     }
 
-    /// Whether a caller was known by keys, none of which counts any more.
+    /// Whether a caller uses keys and none of them is valid any more.
     pub(crate) fn has_left(&self, caller: &Caller, now: Timestamp) -> bool {
         let Identity { issuer, subject, .. } = caller.identity();
         issuer == KEY_ISSUER && !self.keys.has_any_of(subject, now)
     }
 
-    /// Writes on which days keys were used. For a timer: it writes to the store.
+    /// Records the days on which keys were used. For a timer, because it writes to the store.
     pub fn write_key_uses(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         self.keys.write_uses(store)
     }
 
-    /// Fetches every key set again, so that a key that its issuer withdrew stops to count. For a timer, every five minutes.
-    /// Returns what went wrong, by issuer; the keys of such an issuer stay for [`MAX_KEY_SET_AGE_SECONDS`].
+    /// Fetches every key set again, so that a key that its issuer withdrew becomes invalid. For a
+    /// timer, every five minutes. Returns the problems by issuer; the keys of a failing issuer stay
+    /// valid for [`MAX_KEY_SET_AGE_SECONDS`].
     pub async fn renew_key_sets(&self, now: Timestamp) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         for issuer in &self.issuers {
@@ -152,7 +155,7 @@ impl Authenticator {
         problems
     }
 
-    /// The caller of a request for a resource.
+    /// Authenticates the caller of a request for a resource.
     pub async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -163,7 +166,8 @@ impl Authenticator {
         let refused = |fault| Unauthenticated::new(fault, resource, &self.public_url);
         let bearer = bearer(headers).map_err(refused)?;
         let outcome = match (bearer, certificate) {
-            // A credential that was sent on purpose counts before the connection's certificate, also if it is bad.
+            // An explicit credential takes precedence over the connection's certificate, even if it
+            // is invalid.
             (Some(bearer), _) if is_static_key(bearer) => self.by_key(bearer, resource, now),
             (Some(bearer), _) if bearer.starts_with(ACCESS_PREFIX) => {
                 self.by_minted(bearer, resource, now)
@@ -223,7 +227,7 @@ impl Authenticator {
         let verified = match self.cached(&hash, now) {
             Some(verified) => verified,
             None => {
-                // Boxed: what is rare must not make the future of every call larger.
+                // Boxed: a rare path must not enlarge the future of every call.
                 let verified = Arc::new(Box::pin(self.verify(token, now)).await?);
                 if now < verified.cached_until {
                     self.tokens.keep(hash, Arc::clone(&verified));
@@ -242,8 +246,8 @@ impl Authenticator {
         Ok(Authenticated { caller, credential: hash, proof, expires_at, since })
     }
 
-    /// Whether a credential that was accepted earlier would be accepted still, its expiry aside: neither it nor its principal
-    /// was revoked, and its issuer still publishes the key that signed it.
+    /// Whether an accepted credential would still be accepted, apart from its expiry: neither it
+    /// nor its principal was revoked, and its issuer still publishes the key that signed it.
     pub fn still_counts(&self, found: &Authenticated, now: Timestamp) -> bool {
         let Authenticated { caller, credential, proof, since, .. } = found;
         let credential = *credential;
@@ -264,18 +268,19 @@ impl Authenticator {
         }
     }
 
-    /// The same for a credential that another node accepted: the keys of its issuer are fetched if they are not known here.
+    /// The same for a credential that another node accepted. Fetches its issuer's keys if they are
+    /// not known here.
     pub(crate) async fn counts_elsewhere(&self, found: &Authenticated, now: Timestamp) -> bool {
         if let Proof::Token { issuer, key_id, .. } = &found.proof
             && let Some(issuer) = self.issuers.iter().find(|one| one.settings.issuer == *issuer)
         {
-            // Whether that helped is seen below.
+            // The check below sees whether the fetch helped.
             let _ = issuer.keys_for(key_id, now).await;
         }
         self.still_counts(found, now)
     }
 
-    /// A token that was verified a short while ago with a key that its issuer still publishes.
+    /// A recently verified token whose key its issuer still publishes.
     fn cached(&self, hash: &CredentialHash, now: Timestamp) -> Option<Arc<VerifiedToken>> {
         let verified = self.tokens.find(hash)?;
         let keys = self.issuers.get(verified.issuer).and_then(|issuer| issuer.known(now));
@@ -292,7 +297,7 @@ impl Authenticator {
         let unverified = UnverifiedToken::parse(token)?;
         let claims = unverified.claims()?;
         let named = claims.issuer()?;
-        // A key counts for its own issuer only, whatever its id is.
+        // A key is only valid for its own issuer, whatever its id.
         let found = self.issuers.iter().enumerate().find(|(_, one)| one.settings.issuer == *named);
         let (index, issuer) = found.ok_or(TokenFault::UnknownIssuer)?;
         let read = claims.read(&issuer.settings.claims)?;
@@ -311,8 +316,8 @@ impl Authenticator {
         })
     }
 
-    /// A token for the admin API opens no MCP path, and the other way round, also if it names both: an agent must not
-    /// approve what it was held for.
+    /// Checks the audience. A token for the admin API is not accepted on MCP paths and vice versa,
+    /// nor is one that names both: an agent must not approve what it was held for.
     fn check_audience(
         &self,
         token: &VerifiedToken,
@@ -340,7 +345,7 @@ impl Authenticator {
     }
 }
 
-/// The key of the issuer that signed a token, by its fingerprint.
+/// Finds the issuer's key that signed a token, and returns its fingerprint.
 async fn signer(
     issuer: &Issuer,
     token: &str,
@@ -349,7 +354,8 @@ async fn signer(
 ) -> Result<[u8; 32], TokenFault> {
     let keys = issuer.keys_for(&unverified.key_id, now).await?;
     let mut validation = Validation::new(unverified.algorithm);
-    // Only the signature is left to the library: the claims are read elsewhere, more strictly and with `now` as the time.
+    // The library only checks the signature: the claims are checked elsewhere, more strictly and
+    // with `now` as the time.
     validation.required_spec_claims.clear();
     (validation.validate_exp, validation.validate_aud) = (false, false);
     let verifies = |key: &&key_set::VerifyingKey| {
@@ -372,7 +378,8 @@ fn by_certificate(
     Ok(Authenticated { caller, credential, proof, expires_at: None, since })
 }
 
-/// The bearer credential, if there is one. Two headers, or another scheme, are an error: a proxy may read them otherwise.
+/// The bearer credential, if any. Two headers, or another scheme, are an error: a proxy may
+/// interpret them differently.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, AuthenticationFault> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {

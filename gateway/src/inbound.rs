@@ -1,4 +1,5 @@
-//! The tokens of a caller's request, as the credential broker and the search for passthrough take them.
+//! The tokens in a caller's request, for the credential broker and the search for token
+//! passthrough.
 
 use crate::front::Identified;
 use crate::identity::Proof;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 const BOUND: HeaderName = HeaderName::from_static(BOUND_HEADER);
 
 impl Node {
-    /// What came with a request of this caller. What is looked for in messages to servers is made once for a credential.
+    /// The tokens of this caller's request. The search patterns for messages to servers are built
+    /// once per credential.
     pub(crate) fn inbound(
         &self,
         identified: &Identified,
@@ -30,7 +32,8 @@ impl Node {
                     self.needles.keep(hash, needles.clone());
                     needles
                 });
-                // A token of the gateway's own is no subject that another authorization server knows.
+                // Another authorization server would not know the subject of a token that the
+                // gateway issued.
                 let is_token = matches!(identified.found.proof, Proof::Token { .. });
                 Inbound::of(authorization, key, is_token, Some(needles))
             }

@@ -1,4 +1,5 @@
-//! Incident mode in a gateway process: what it tells of it, quarantines that it writes down, and drills that it reports.
+//! Incident mode in a gateway process: reports its state, writes quarantines to the store, and
+//! reports drills.
 
 use crate::node::Node;
 use crate::resources::Remark;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::{DrillSighting, DrillStore, Home, IncidentState, IncidentStore, Location, Witnessed};
 
-/// Writes quarantines to the store, on a thread that carries no calls.
+/// Writes quarantines to the store on a separate thread that carries no calls.
 pub(crate) fn hand_over(
     home: &Home,
     location: &Location,
@@ -32,7 +33,8 @@ pub(crate) fn hand_over(
 }
 
 impl Node {
-    /// What `/readyz` says about incident mode. It names no server or person, because the route needs no identity.
+    /// The text of `/readyz` about incident mode. It names no server or person, because the route
+    /// needs no identity.
     pub(crate) fn incident_words(&self) -> Option<String> {
         let state = self.incident.load();
         let IncidentState { incident, egress_blocked, quarantines, .. } = &**state;
@@ -49,7 +51,7 @@ impl Node {
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Reports a drill that was begun: everything that the store said before it counts here now.
+    /// Reports a new drill: everything that was in the store before it takes effect here now.
     pub(crate) fn report_drill(&self, store: &mut Witnessed) {
         let Ok(drill) = store.last_drill() else { return };
         if drill == 0 || self.drilled.swap(drill, Ordering::Relaxed) == drill {

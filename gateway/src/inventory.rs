@@ -1,5 +1,5 @@
-//! What the servers of a gateway offer as it is accepted, with what the operator says of each tool. It is read from the
-//! configuration and the store, so a gateway need not run.
+//! The accepted tools of a gateway's servers, with the operator's classification of each. Read from
+//! the configuration and the store, so that no gateway has to run.
 
 use contract::surface::{Entry, EntryId, EntryType};
 use engine::confinement::{LastStart, RecordFile};
@@ -9,7 +9,7 @@ use settings::gateway::{GatewaySettings, Reach, ServerSettings};
 use std::path::Path;
 use store::{Store, StoreError};
 
-/// Every server that is configured.
+/// The inventory of every configured server.
 pub fn inventory(
     settings: &GatewaySettings,
     store: &dyn Store,
@@ -20,7 +20,7 @@ pub fn inventory(
     Ok(json!({"servers": servers?}))
 }
 
-/// One of them.
+/// The inventory of one server.
 pub(crate) fn inventory_of(
     settings: &ServerSettings,
     store: &dyn Store,
@@ -52,7 +52,8 @@ pub(crate) fn inventory_of(
     }))
 }
 
-/// How a command is confined. The level is that of its last start, and `null` if it was not started yet.
+/// How a server's program is confined. The level is that of its last start, or `null` if it was
+/// never started.
 fn sandbox(settings: &ServerSettings, home: &Path) -> Value {
     let Reach::Command(command) = &settings.reach else { return Value::Null };
     let started = RecordFile::of(home, &settings.id).read().started;

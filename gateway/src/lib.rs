@@ -1,5 +1,5 @@
-//! The HTTP front for many callers: authentication, upstreams, several servers as one, and the admin API. Decisions are the
-//! engine's.
+//! The HTTP front for many callers: authentication, upstreams, several servers combined into one,
+//! and the admin API. The engine makes the decisions.
 #![forbid(unsafe_code)]
 
 mod admin;

@@ -1,8 +1,8 @@
-//! One caller's way to one server: an engine session that decides on its requests, and the connection that carries what was
-//! allowed.
+//! The link between one caller and one server: an engine session that decides on requests, and the
+//! connection that carries allowed ones.
 //!
-//! INVARIANT: what goes to the server goes through the engine's session. The task that carries a request gets it from there,
-//! after its decision was written.
+//! INVARIANT: everything sent to the server goes through the engine's session. The task that
+//! carries a request receives it from the session, after the decision was recorded.
 
 use crate::asking::is_offered;
 use crate::call_slots::CallSlot;
@@ -33,56 +33,58 @@ use wire::remote::{Heard, Outbound, RemoteSession};
 
 use crate::child::ChildInput;
 
-/// The most messages of one link that wait to be carried beside the callers' requests. Further ones are not sent: a server
-/// that asks without end and takes no answer must not fill the memory.
+/// The most messages of one link, other than callers' requests, that wait to be sent. Further ones
+/// are dropped: a server that keeps asking and reads no answers must not fill the memory.
 const MAX_OWN_MESSAGES: usize = 1_024;
 
-/// How often it is looked whether a link that is listened on has ended.
-const LOOK: Duration = Duration::from_secs(2);
+/// How often to check whether a link has ended.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long to wait before a server is asked again to tell of changed lists.
+/// How long to wait before subscribing to list changes again.
 const RESUBSCRIBE_PAUSE: Duration = Duration::from_secs(10);
 
 /// How requests reach the server.
 #[derive(Debug)]
 pub(crate) enum Way {
-    /// Each is carried by the task that made it.
+    /// Each request is carried by the task that made it.
     Remote(Arc<RemoteSession>),
-    /// All of them go to a process's input.
+    /// All requests are written to a process's input.
     Child(ChildInput),
 }
 
-/// One caller's way to one server.
+/// The link between one caller and one server.
 #[derive(Debug)]
 pub(crate) struct Link {
     session: Arc<Session>,
     pending: Arc<Pending>,
     remote: Option<Arc<RemoteSession>>,
-    /// The client's capabilities that the server was offered, as JSON.
+    /// The client capabilities offered to the server, as JSON.
     offered: Box<[u8]>,
     ids: Arc<AtomicU64>,
-    /// The server was lost: whoever needs it opens another link.
+    /// Set when the server is lost: callers then open another link.
     is_closed: Arc<AtomicBool>,
     used_at: AtomicU64,
     opened: Instant,
-    /// The request by which the server tells of changed lists.
+    /// The number of the request that subscribes to list changes.
     subscription: AtomicU64,
-    /// The tasks that were made on it.
+    /// The tasks created on this link.
     tasks: TaskNames,
-    /// It is not idle before this moment, in milliseconds since it was opened: a process may work on a task meanwhile.
+    /// The link is not idle before this moment, in milliseconds since it was opened: a process may
+    /// be working on a task.
     kept_until: AtomicU64,
 }
 
-/// What a link is made of.
+/// The parts that a link is made from.
 pub(crate) struct LinkParts {
     pub(crate) server: Arc<Server>,
     pub(crate) instance: Instance,
     pub(crate) principal: Principal,
     pub(crate) way: Way,
     pub(crate) pending: Arc<Pending>,
-    /// The client's capabilities that the server is offered, as JSON.
+    /// The client capabilities to offer to the server, as JSON.
     pub(crate) offered: Box<[u8]>,
-    /// Numbers for requests. Links to one process share them, so that no two requests of it have the same.
+    /// The counter of request numbers. Links to one process share it, so that no two requests to
+    /// the process have the same number.
     pub(crate) ids: Arc<AtomicU64>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
@@ -137,7 +139,7 @@ impl Link {
         &self.session
     }
 
-    /// Whether the server may ask the client this.
+    /// Whether the server may send this request to the client.
     pub(crate) fn offers(&self, method: &str) -> bool {
         is_offered(&self.offered, method)
     }
@@ -146,14 +148,15 @@ impl Link {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// The server is gone: what waits is answered, and no request comes this way any more.
+    /// Closes the link because the server is gone: pending requests are answered, and no new ones
+    /// are accepted.
     pub(crate) fn close(&self) {
         if !self.is_closed.swap(true, Ordering::AcqRel) {
             self.session.server_ended();
         }
     }
 
-    /// The caller is gone.
+    /// Ends the link because the caller is gone.
     pub(crate) async fn end(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.session.end();
@@ -163,7 +166,7 @@ impl Link {
         }
     }
 
-    /// How long nothing was asked on it; `None` while a request is unanswered.
+    /// How long the link has been unused; `None` while a request is pending.
     pub(crate) fn idle(&self) -> Option<Duration> {
         if self.pending.has_others_than(self.subscription.load(Ordering::Acquire)) {
             return None;
@@ -174,12 +177,12 @@ impl Link {
         (now >= kept_until).then(|| now.saturating_sub(used))
     }
 
-    /// The tasks that were made on it.
+    /// The tasks created on this link.
     pub(crate) fn tasks(&self) -> &TaskNames {
         &self.tasks
     }
 
-    /// Keeps it open for a while although nothing is asked on it.
+    /// Keeps the link open for some time even if it is unused.
     pub(crate) fn keep_for(&self, time: Duration) {
         let until = self.opened.elapsed().saturating_add(time).as_millis();
         self.kept_until.fetch_max(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -188,7 +191,7 @@ impl Link {
     /// Returns once the server is gone.
     pub(crate) async fn closed(&self) {
         while !self.is_closed() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -197,7 +200,8 @@ impl Link {
         self.used_at.store(now, Ordering::Relaxed);
     }
 
-    /// Whether a request with this raw id is one of this link's: a caller's, or one of the gate's own.
+    /// Whether a request with this raw id is pending on this link: a caller's, or one of the gate's
+    /// own.
     pub(crate) fn expects(&self, id: &[u8]) -> bool {
         match number(id) {
             Some(number) => self.pending.has(number),
@@ -205,7 +209,8 @@ impl Link {
         }
     }
 
-    /// Makes a request. `frame` gets the number that the request has here, as its id and as its progress token.
+    /// Makes a request. `frame` gets the request's number on this link, which is its id and its
+    /// progress token.
     pub(crate) fn ask(
         self: &Arc<Self>,
         progress_token: Option<&[u8]>,
@@ -215,7 +220,7 @@ impl Link {
         self.ask_in(&Surroundings::default(), progress_token, ending, frame)
     }
 
-    /// The same for a request that belongs to a trace, or that headers of the client go on with.
+    /// Like [`Link::ask`], for a request with a trace, or with headers of the client to forward.
     pub(crate) fn ask_in(
         self: &Arc<Self>,
         surroundings: &Surroundings<'_>,
@@ -250,14 +255,14 @@ impl Link {
         request
     }
 
-    /// Sends a notification, or an answer to a request of the server's.
+    /// Sends a notification, or a response to a request of the server.
     pub(crate) fn tell(&self, frame: &[u8]) {
         self.touch();
         self.session.client_said(frame, false);
         self.session.client_paused();
     }
 
-    /// Begins to hear what a remote server sends without having been asked.
+    /// Starts to receive unsolicited messages of a remote server.
     pub(crate) fn listen(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
         let Some(remote) = self.remote.clone() else { return };
         let link = Arc::downgrade(self);
@@ -270,7 +275,7 @@ impl Link {
             };
             let ended = async {
                 while !is_closed.load(Ordering::Acquire) {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             };
             tokio::select! {
@@ -280,7 +285,7 @@ impl Link {
         });
     }
 
-    /// Asks a server without sessions to tell when its lists change.
+    /// Subscribes to list changes at a server without sessions.
     pub(crate) fn subscribe(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
         let link = self.clone();
         let frame = |number: u64| {
@@ -290,13 +295,14 @@ impl Link {
             )
             .into_bytes()
         };
-        // The engine hears what comes; the answer is the end of the stream, or of the link.
+        // The engine receives the notifications; the response only comes when the stream or the
+        // link ends.
         runtime.spawn(async move {
             while !link.is_closed() {
                 let used_at = link.used_at.load(Ordering::Relaxed);
                 let mut request = link.ask(None, Ending::Cancels, frame);
                 link.subscription.store(request.number, Ordering::Release);
-                // The link is none the less idle for it.
+                // The subscription does not count as use of the link.
                 link.used_at.store(used_at, Ordering::Relaxed);
                 let answer = request.answer().await;
                 if is_refusal(answer.bytes()) {
@@ -307,7 +313,7 @@ impl Link {
         });
     }
 
-    /// Hears a message of the server that came for no request of ours in particular.
+    /// Receives a message of the server that belongs to no particular request.
     pub(crate) fn hear(&self, message: &[u8], has_more: bool) {
         self.session.server_said(message, has_more);
         if !has_more {
@@ -322,29 +328,29 @@ impl Drop for Link {
     }
 }
 
-/// Whether a server answered that it does not do what it was asked for. A stream that broke off is none.
+/// Whether a server refused a request, as opposed to a stream that broke off.
 fn is_refusal(answer: &[u8]) -> bool {
     let code = member(answer, "error").and_then(|error| member(error, "code"));
     code.is_some_and(|code| code != b"-32011")
 }
 
-/// What of a client's HTTP request goes on with what it asks for.
+/// What accompanies a request besides its message.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) trace_id: Option<String>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What it is about, where its own parameters do not tell.
+    /// The subject of the request, if its parameters do not determine it.
     pub(crate) subject: Option<Subject<'a>>,
-    /// What the server is shown in place of the client's token.
+    /// The credential that replaces the client's token.
     pub(crate) presented: Option<Presented>,
-    /// The session that it belongs to.
+    /// The session of the request.
     pub(crate) session: Option<u64>,
 }
 
-/// What becomes of a request whose client does not wait for it any more.
+/// What happens to a request after its client stops waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It runs to its outcome: in older revisions a client that disconnects has not cancelled.
+    /// It runs to completion: in older revisions, a disconnect does not cancel.
     RunsOn,
     /// It is cancelled upstream.
     Cancels,
@@ -352,7 +358,7 @@ pub(crate) enum Ending {
 
 type Carrying = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A request on its way. It is carried by whoever waits for what it gives.
+/// A request in progress. It only advances while its task polls it.
 pub(crate) struct LinkRequest {
     link: Arc<Link>,
     number: u64,
@@ -360,19 +366,19 @@ pub(crate) struct LinkRequest {
     carrying: Option<Carrying>,
     is_answered: bool,
     ending: Ending,
-    /// Headers that go to a remote server with it.
+    /// Headers to send to a remote server with it.
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// Its place among the calls in flight, until it is answered or given up.
+    /// Its slot among the calls in flight, until it is answered or abandoned.
     call_slot: Option<CallSlot>,
     presented: Option<Presented>,
 }
 
-/// What a request gives, one after the other; the answer is the last.
+/// An event of a request; the answer is the last one.
 #[derive(Debug)]
 pub(crate) enum Given {
     Message(Bytes),
     Answer(Answer),
-    /// The server's stream can be taken up again, after this time.
+    /// The server's stream can be resumed after this time.
     Resumable {
         retry: Option<Duration>,
     },
@@ -385,7 +391,7 @@ impl LinkRequest {
         &self.link
     }
 
-    /// Has it take a place among the calls in flight.
+    /// Takes a slot among the calls in flight.
     pub(crate) fn take_slot(&mut self, slot: Option<CallSlot>) {
         if let Some(slot) = &slot {
             slot.dispatched();
@@ -393,12 +399,12 @@ impl LinkRequest {
         self.call_slot = slot;
     }
 
-    /// Gives its place to the request that goes on in its stead.
+    /// Hands its slot to the request that replaces it.
     pub(crate) fn give_slot(&mut self, next: &mut LinkRequest) {
         next.call_slot = self.call_slot.take();
     }
 
-    /// The client has cancelled it: it is not carried on.
+    /// Cancels the request.
     pub(crate) fn cancel(&mut self) {
         self.ending = Ending::Cancels;
     }
@@ -432,7 +438,7 @@ impl LinkRequest {
         }
     }
 
-    /// The answer; what comes before it is dropped.
+    /// The answer; earlier events are dropped.
     pub(crate) async fn answer(&mut self) -> Answer {
         loop {
             if let Given::Answer(answer) = self.next().await {
@@ -474,7 +480,7 @@ impl Drop for LinkRequest {
         }
         if self.is_answered {
             self.link.pending.remove(self.number);
-            // What is left of the exchange frees its connection for others.
+            // Finish the exchange in the background, so that its connection can be reused.
             if let (Some(carrying), Ok(runtime)) = (carrying, tokio::runtime::Handle::try_current())
             {
                 runtime.spawn(carrying);
@@ -517,7 +523,7 @@ impl Drop for LinkRequest {
     }
 }
 
-/// Carries the gate's own messages, and those that need no receipt.
+/// Sends the gate's own messages, and those that need no receipt.
 async fn carry_own(link: Weak<Link>, mut queue: mpsc::Receiver<Outbound>) {
     while let Some(outbound) = queue.recv().await {
         let Some(strong) = link.upgrade() else { return };
@@ -525,7 +531,7 @@ async fn carry_own(link: Weak<Link>, mut queue: mpsc::Receiver<Outbound>) {
         let session = strong.session.clone();
         drop(strong);
         match outbound.id.clone() {
-            // One that waits for its answer keeps no other waiting.
+            // In a separate task, so that waiting for the response blocks no other message.
             Some(id) => {
                 tokio::spawn(async move {
                     let hear = |heard: Heard| match heard {
@@ -595,7 +601,7 @@ impl ServerOutlet for RemoteOutlet {
     fn close(&mut self) {}
 }
 
-/// Puts requests into a process's input.
+/// Writes requests to a process's input.
 #[derive(Debug)]
 struct ChildOutlet {
     input: ChildInput,

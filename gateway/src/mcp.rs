@@ -1,4 +1,4 @@
-//! One JSON-RPC message of a caller: what the gateway answers itself, and what goes on to a server.
+//! Handles one JSON-RPC message of a caller: answers it itself, or forwards it to a server.
 
 pub(crate) mod carry;
 mod credentials;
@@ -37,57 +37,57 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::envelope::{Batch, Element, Envelope, Kind, Params, ScanError, Scanned, scan};
 
-/// JSON-RPC's own codes.
+/// Standard JSON-RPC error codes.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const PARSE_ERROR: i64 = -32700;
 /// A header does not agree with the body.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
-/// A version that is not spoken here.
+/// The requested protocol version is not supported.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// The levels of log messages.
+/// The log levels of MCP.
 const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// The body of a POST as it was read.
+/// The scanned body of a POST.
 pub(crate) type ScannedBody<'a> = Result<Scanned<'a>, ScanError>;
 
-/// The revision that has batches, and the most messages of one.
+/// The only revision with batches, and the most messages in one.
 const BATCHES: &str = "2025-03-26";
 const MAX_BATCH: usize = 50;
 
-/// Whose message it is, and where it came in.
+/// A message's caller, and the context in which it came in.
 #[derive(Debug, Clone)]
 pub(crate) struct Visit {
     pub(crate) caller: Caller,
     pub(crate) principal: Arc<Principal>,
     pub(crate) principal_id: PrincipalId,
-    /// The tokens that came with it.
+    /// The tokens in the request.
     pub(crate) inbound: Arc<Inbound>,
     pub(crate) scope: Scope,
     pub(crate) era: Era,
-    /// Of the older era, once it has begun.
+    /// Older era only: the session, once it exists.
     pub(crate) session: Option<SessionTicket>,
-    /// Of the stateless era: the capabilities of the client by which a server may ask it something.
+    /// Stateless era only: the client capabilities that allow a server to ask it something.
     pub(crate) askable: Vec<u8>,
-    /// Of the stateless era: its `Mcp-Param-…` headers.
+    /// Stateless era only: the `Mcp-Param-…` headers.
     pub(crate) parameters: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// Of the stateless era: whether it asks for log messages.
+    /// Stateless era only: whether the client asks for log messages.
     pub(crate) asks_for_logs: bool,
-    /// Of the stateless era: whether the answer may be a task.
+    /// Stateless era only: whether the response may be a task.
     pub(crate) takes_tasks: bool,
-    /// Whether the client takes a stream of events as the answer.
+    /// Whether the client accepts an event stream as the response.
     pub(crate) takes_events: bool,
     pub(crate) trace_id: Option<String>,
-    /// Headers that may go on to a server.
+    /// The headers that may be forwarded to a server.
     pub(crate) forwardable: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// Where spans are sent somewhere.
+    /// Set if spans are exported.
     pub(crate) span: Option<Arc<CallSpan>>,
-    /// How long the identity counts; streams end then.
+    /// How long the identity stays valid; streams end then.
     pub(crate) expires: Option<Duration>,
-    /// How it came to this node, and whether it may be forwarded to another one.
+    /// How the request reached this node, and whether it may be forwarded to another one.
     pub(crate) arrival: Arrival,
     pub(crate) begun: Instant,
 }
@@ -97,12 +97,12 @@ impl Visit {
         self.caller.identity().org.as_deref()
     }
 
-    /// A request of this visit, as the engine sees it.
+    /// Describes a request of this visit to the engine.
     pub(crate) fn call<'a>(&self, asked: Asked<'a>) -> Call<'a> {
         Call { session: self.session.as_ref().map(|session| session.number), ..asked.call() }
     }
 
-    /// The same under the server's own name for the tool or prompt.
+    /// Like [`Visit::call`], with the server's own name for the tool or prompt.
     pub(crate) fn call_of<'a>(&self, asked: Asked<'a>, name: Option<&'a str>) -> Call<'a> {
         let mut call = self.call(asked);
         if let (Some(target), Some(name)) = (&mut call.target, name) {
@@ -111,8 +111,8 @@ impl Visit {
         call
     }
 
-    /// Whether a message of a server that comes before the answer is for the client: it has to take a stream, and in the
-    /// stateless era it has to have asked for log messages.
+    /// Whether the client accepts a server message before the response: it must accept a stream
+    /// and, in the stateless era, have asked for log messages.
     pub(crate) fn hears(&self, message: &[u8]) -> bool {
         if !self.takes_events || self.era == Era::Sessions || self.asks_for_logs {
             return self.takes_events;
@@ -126,7 +126,7 @@ impl Visit {
     }
 }
 
-/// A request, as far as the gateway looks at it.
+/// The parts of a request that the gateway uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) envelope: &'a Envelope<'a>,
@@ -143,7 +143,7 @@ impl<'a> Asked<'a> {
         self.params().and_then(|params| params.meta)
     }
 
-    /// Of the message alone: see [`Visit::call`].
+    /// Describes only the message: see [`Visit::call`].
     fn call(&self) -> Call<'a> {
         let kind = Method::of(self.method);
         let params = self.params();
@@ -161,7 +161,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Node {
-    /// Answers the body of a POST, which has so many bytes.
+    /// Answers a POST whose body has `bytes` bytes.
     pub(crate) async fn answer(
         self: &Arc<Self>,
         visit: Box<Visit>,
@@ -217,7 +217,7 @@ impl Node {
         }
     }
 
-    /// Answers the messages of a batch one by one; none goes on to a server as a batch.
+    /// Answers the messages of a batch one by one; servers never get batches.
     async fn answer_batch(self: &Arc<Self>, visit: Box<Visit>, batch: &Batch<'_>) -> Reply {
         let begins = |element: &Element<'_>| matches!(&element.message, Ok(Envelope { kind: Kind::Request { method, .. }, .. }) if method == "initialize");
         if batch.elements.len() > MAX_BATCH || batch.elements.iter().any(begins) {
@@ -231,7 +231,7 @@ impl Node {
                 Ok(envelope) => match &envelope.kind {
                     Kind::Request { id, method } => {
                         let asked = Asked { envelope, id: id.raw(), method };
-                        // A batch has one body, so that nothing is streamed.
+                        // The batch has a single response body, so its messages cannot be streamed.
                         let visit = Visit { takes_events: false, ..(*visit).clone() };
                         let answered = self.answer_request(Box::new(visit), asked).await;
                         answers.push(reply::whole_body(answered));
@@ -292,8 +292,8 @@ impl Node {
                 if asked.params().is_some_and(|params| params.request_state.is_some()) {
                     Box::pin(self.await_sign_in(&visit, asked, &catalog)).await;
                 }
-                // A server that was never observed has nothing that could be called yet. Boxed, like all that is rare: it
-                // must not make the future of every call larger.
+                // The tools of a server that was never observed are unknown, so it is observed
+                // first. Boxed: a rare path must not enlarge the future of every call.
                 let seen = match catalog.has_unseen {
                     true => Box::pin(self.see_called(&visit, asked, &catalog)).await,
                     false => None,
@@ -304,7 +304,7 @@ impl Node {
         }
     }
 
-    /// Remembers which log messages a session wants. Servers without sessions are told with each request.
+    /// Stores the log level of a session. Servers without sessions get it with each request.
     fn set_level(&self, visit: &Visit, asked: Asked<'_>) -> Reply {
         let level = asked.params().and_then(|params| params.level.as_deref());
         let Some(level) = level.filter(|level| LOG_LEVELS.contains(level)) else {
@@ -317,7 +317,7 @@ impl Node {
         self.answer_own(visit, asked, Bytes::from_static(b"{}"))
     }
 
-    /// What every request of the stateless era has to carry.
+    /// Checks what every request of the stateless era must contain.
     fn check_stateless(&self, visit: &Visit, asked: Asked<'_>) -> Option<Reply> {
         let member = |name: &str| asked.meta().and_then(|meta| frame::member(meta, name));
         let version =
@@ -345,7 +345,8 @@ impl Node {
         }
     }
 
-    /// Answers with a result of the gateway's own. It has a decision and an outcome like any other request.
+    /// Answers with the gateway's own result. A decision and an outcome are recorded as for any
+    /// other request.
     pub(crate) fn answer_own(&self, visit: &Visit, asked: Asked<'_>, result: Bytes) -> Reply {
         let recorded = self.record_own(visit, asked, &Ruling::Allow);
         let Some(receipt_id) = recorded else { return unrecorded(asked.id) };
@@ -364,7 +365,7 @@ impl Node {
         reply
     }
 
-    /// Refuses a request of which no server is to be asked.
+    /// Refuses a request that concerns no server.
     pub(crate) fn refuse(
         &self,
         visit: &Visit,
@@ -388,7 +389,8 @@ impl Node {
         self.record_own(visit, asked, &Ruling::Deny(Denial::new(reason, "")))
     }
 
-    /// Records a decision on a request that the gateway answers itself. Returns `None` if it cannot be recorded.
+    /// Records the decision on a request that the gateway itself answers. Returns `None` if it
+    /// cannot be recorded.
     fn record_own(
         &self,
         visit: &Visit,
@@ -412,7 +414,7 @@ impl Node {
         Some(recorded.receipt_id)
     }
 
-    /// Records the refusal of a message before anything of it was decided on: a request has a decision like any other.
+    /// Records a message that is refused before any decision on it: every request gets a decision.
     pub(crate) fn record_early(&self, visit: &Visit, scanned: &ScannedBody<'_>, bytes: usize) {
         match scanned {
             Ok(Scanned::Message(
@@ -435,7 +437,7 @@ impl Node {
     }
 }
 
-/// A result with the `resultType` that the stateless era needs.
+/// Adds the `resultType` that the stateless era requires.
 pub(crate) fn with_result_type(result: &[u8]) -> Bytes {
     if frame::member(result, "resultType").is_some() {
         return Bytes::copy_from_slice(result);
@@ -445,7 +447,7 @@ pub(crate) fn with_result_type(result: &[u8]) -> Bytes {
     edits.finish().into()
 }
 
-/// Refuses a version that is not spoken here.
+/// Refuses a protocol version that is not supported.
 pub(crate) fn unsupported(id: &[u8], requested: &str) -> Reply {
     let data = serde_json::json!({"requested": requested, "supported": handshake::SUPPORTED});
     let words = "this protocol version is not spoken here";
@@ -453,7 +455,7 @@ pub(crate) fn unsupported(id: &[u8], requested: &str) -> Reply {
     reply::json(StatusCode::BAD_REQUEST, [message.into()])
 }
 
-/// The raw id of the request in a body, for a refusal; `null` if there is none.
+/// The raw id of the request in a body, for an error response; `null` if there is none.
 pub(crate) fn request_id(body: &ScannedBody<'_>) -> Vec<u8> {
     match body {
         Ok(Scanned::Message(Envelope { kind: Kind::Request { id, .. }, .. })) => id.raw().to_vec(),
@@ -461,7 +463,7 @@ pub(crate) fn request_id(body: &ScannedBody<'_>) -> Vec<u8> {
     }
 }
 
-/// An error that is about no request.
+/// An error response that belongs to no request.
 pub(crate) fn fault(status: StatusCode, code: i64, words: &str) -> Reply {
     reply::json(status, [frame::error(b"null", code, words).into()])
 }
@@ -474,21 +476,21 @@ fn unrecorded(id: &[u8]) -> Reply {
     reply::json(StatusCode::OK, [refusal.into()])
 }
 
-/// The lists of a catalog that a scope has something of.
+/// The kinds of list for which a scope has entries.
 pub(crate) fn offered(catalog: &Catalog, scope: &Scope) -> Vec<ListKind> {
     ListKind::ALL.into_iter().filter(|kind| catalog.offers(scope, *kind)).collect()
 }
 
 pub(crate) use handshake::is_known_with_sessions;
 
-/// The version that the body itself names, which only requests of the stateless era do.
+/// The protocol version in the body, which only requests of the stateless era have.
 pub(crate) fn version_in_body(body: &ScannedBody<'_>) -> Option<String> {
     let Ok(Scanned::Message(envelope)) = body else { return None };
     let meta = envelope.params.as_ref()?.meta?;
     serde_json::from_slice(frame::member(meta, META_VERSION)?).ok()
 }
 
-/// Whether a body begins a session.
+/// Whether the body is an `initialize` request.
 pub(crate) fn is_initialize(body: &ScannedBody<'_>) -> bool {
     match body {
         Ok(Scanned::Message(Envelope { kind: Kind::Request { method, .. }, .. })) => {
@@ -498,8 +500,8 @@ pub(crate) fn is_initialize(body: &ScannedBody<'_>) -> bool {
     }
 }
 
-/// Whether the headers of the stateless era say what the body says. What is authorized is the body; a header that differs
-/// would mislead whoever looks at headers alone.
+/// Checks that the headers of the stateless era agree with the body. The body is what is
+/// authorized; a header that differs would mislead programs that only read headers.
 pub(crate) fn check_headers(headers: &http::HeaderMap, body: &ScannedBody<'_>) -> Option<Reply> {
     let Ok(Scanned::Message(envelope)) = body else { return None };
     let (method, id) = match &envelope.kind {
@@ -540,7 +542,7 @@ pub(crate) fn check_headers(headers: &http::HeaderMap, body: &ScannedBody<'_>) -
     None
 }
 
-/// The text of a header that may be written as `=?base64?…?=`.
+/// The value of a header that may be encoded as `=?base64?…?=`.
 pub(crate) fn decode_header(value: &str) -> Option<String> {
     use base64::Engine;
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {

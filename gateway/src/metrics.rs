@@ -1,4 +1,4 @@
-//! `/metrics`: the numbers of a gateway in the text format of OpenMetrics.
+//! `/metrics`: the gateway's metrics in the OpenMetrics text format.
 
 use crate::counts::{LatencySnapshot, load};
 use crate::node::Node;
@@ -18,7 +18,7 @@ const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 impl Node {
-    /// The numbers as they are now.
+    /// The current metrics.
     pub(crate) fn metrics(&self) -> Reply {
         let mut registry = Registry::with_prefix("holdpoint");
         registry.register_collector(Box::new(Scrape::of(self)));
@@ -33,7 +33,7 @@ impl Node {
     }
 }
 
-/// One server's own numbers.
+/// The metrics of one server.
 #[derive(Debug)]
 pub(crate) struct ServerNumbers {
     pub(crate) id: String,
@@ -41,11 +41,11 @@ pub(crate) struct ServerNumbers {
     pub(crate) children: u64,
     pub(crate) calls: u64,
     pub(crate) is_breaker_open: bool,
-    /// Attempts of its confined processes to reach the network that were stopped.
+    /// How often its confined processes were stopped from reaching the network.
     pub(crate) egress_blocked: u64,
 }
 
-/// Everything that is shown, read at one moment.
+/// All metrics, read at one moment.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     pub(crate) requests: Vec<(&'static str, &'static str, u64)>,
@@ -57,17 +57,17 @@ pub(crate) struct Scrape {
     pub(crate) strangers: u64,
     pub(crate) admin_requests: u64,
     pub(crate) admin_refused: u64,
-    /// Where there is a webhook.
+    /// `None` without a webhook.
     pub(crate) webhook_failures: Option<u64>,
     pub(crate) sessions_begun: u64,
     pub(crate) streams: u64,
     pub(crate) in_flight: u64,
     pub(crate) rechecks: Vec<(&'static str, u64)>,
-    /// Calls by what became of their spans, where spans are sent.
+    /// Calls by the fate of their spans, if spans are exported.
     pub(crate) spans: Vec<(&'static str, u64)>,
     pub(crate) servers: Vec<ServerNumbers>,
     pub(crate) statuses: BTreeMap<&'static str, u64>,
-    /// By rule and action, how often sessions tripped one.
+    /// How often sessions tripped a rule, by rule and action.
     pub(crate) anomalies: Vec<(&'static str, &'static str, u64)>,
     pub(crate) is_incident: bool,
     pub(crate) is_egress_blocked: bool,

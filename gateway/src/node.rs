@@ -1,4 +1,5 @@
-//! One gateway process: its servers, its catalog, its sessions, and how it starts, follows the store and ends.
+//! One gateway process: its servers, its catalog, its sessions, and how it starts, follows the
+//! store and shuts down.
 
 use crate::approvals::{ApprovalTimes, Approvals};
 use crate::asking::Questions;
@@ -54,10 +55,10 @@ use store::receipts::{Receipts, ReceiptsError, Settings as ReceiptSettings};
 use store::{Home, IncidentState, Location, LocationError, NodeId, Store, StoreError, Witnessed};
 use tokio::sync::{Semaphore, watch};
 
-/// The server id of receipts of requests that the gateway answers itself.
+/// The server id in receipts of requests that the gateway itself answers.
 const OWN_ID: &str = "gateway";
 
-/// Why a gateway does not start.
+/// Why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("the store: {0}")]
@@ -99,45 +100,45 @@ pub(crate) type Servers = BTreeMap<ServerId, Arc<GatewayServer>>;
 pub struct Node {
     pub(crate) shared: Shared,
     catalog: ArcSwap<Catalog>,
-    /// Held while a catalog is made, so that an older one never replaces a newer one.
+    /// Held while a catalog is built, so that an older one never replaces a newer one.
     pub(crate) cataloging: Mutex<()>,
     pub(crate) sessions: Sessions,
-    /// What requests are recorded under that the gateway answers itself.
+    /// The situation that requests are recorded with if the gateway itself answers them.
     own_situation: ArcSwap<Situation>,
-    /// How incident mode stands, as the store was last read.
+    /// The state of incident mode, as last read from the store.
     pub(crate) incident: ArcSwap<IncidentState>,
     /// The last drill that was reported.
     pub(crate) drilled: AtomicI64,
     pub(crate) id: NodeId,
     pub(crate) who: ArcSwap<Authenticator>,
-    /// The names that requests may be sent to.
+    /// The host names that requests may be sent to.
     pub(crate) names: ArcSwap<FrontNames>,
     pub(crate) strangers: Strangers,
-    /// What is looked for in messages to servers, by the caller's credential.
+    /// The search patterns for messages to servers, by the caller's credential.
     pub(crate) needles: Recent<Needles>,
-    /// What servers ask clients.
+    /// The open questions of servers to clients.
     pub(crate) questions: Questions,
-    /// What sessions subscribed to at servers without sessions.
+    /// The subscriptions of sessions at servers without sessions.
     pub(crate) watches: Watches,
-    /// Streams that clients may go on with.
+    /// Streams that clients may resume.
     pub(crate) replays: Replays,
-    /// Where the gateway ends TLS itself.
+    /// Set if the gateway terminates TLS itself.
     pub(crate) tls: Option<TlsFront>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) started_at: Timestamp,
-    /// Readings of the ledger that may go on at once.
+    /// Limits how many readings of the ledger run at once.
     pub(crate) ledger_readers: Semaphore,
     pub(crate) call_slots: Arc<CallSlots>,
     pub(crate) rechecks: Rechecks,
-    /// Where spans go, if the configuration says so.
+    /// Exports spans, if the configuration names a collector.
     pub(crate) tracer: Option<Arc<Tracer>>,
     in_flight: Flights,
-    /// Counts how often it changed who may call.
+    /// Counts changes of the valid callers.
     pub(crate) keys_changed: watch::Sender<u64>,
     pub(crate) stop: watch::Sender<bool>,
-    /// Connections of callers that are open.
+    /// The number of open connections of callers.
     pub(crate) connections: watch::Sender<usize>,
-    /// The other nodes, where `peer_listen` is configured.
+    /// The other nodes, if `peer_listen` is configured.
     pub(crate) cluster: Option<Arc<Cluster>>,
 }
 
@@ -148,7 +149,8 @@ impl std::fmt::Debug for Node {
 }
 
 impl Node {
-    /// Opens the store, the receipts and the servers. No server is started or reached, and nothing is listened on.
+    /// Opens the store, the receipts and the servers. Starts or contacts no server, and listens on
+    /// no address.
     pub fn open(
         settings: Arc<GatewaySettings>,
         home: Home,
@@ -203,7 +205,7 @@ impl Node {
         );
         let webhook =
             webhook.transpose().map_err(|error| StartError::Webhook(error.to_string()))?;
-        let approvals = approvals.told_to(webhook);
+        let approvals = approvals.notifying(webhook);
         let rates = match lease {
             Some(_) => Rates::shared(),
             None => Rates::default(),
@@ -302,7 +304,8 @@ impl Node {
         });
         node.take_keys(&store)?;
         drop(node.publish(Node::catalog_of(&servers?, &settings)?));
-        // Everything is compiled against what the servers offer: a mistake in a policy is found before anything is served.
+        // Compile all policies against what the servers offer: mistakes are found before anything
+        // is served.
         let inventory = node.catalog().inventory();
         node.shared.authorizer.replace(policies::compile(&read, &inventory)?);
         node.start_upkeep(store)?;
@@ -313,7 +316,7 @@ impl Node {
         self.catalog.load_full()
     }
 
-    /// How many servers have each status, also those that none has.
+    /// How many servers have each status, including those with none.
     pub(crate) fn statuses(&self) -> BTreeMap<&'static str, u64> {
         let mut statuses: BTreeMap<&'static str, u64> =
             ServerStatus::ALL.into_iter().map(|status| (status.as_str(), 0)).collect();
@@ -327,17 +330,18 @@ impl Node {
         (self.shared.remark)(sentence);
     }
 
-    /// Tells when the gateway ends.
+    /// Signals when the gateway shuts down.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
 
-    /// What requests are recorded under that the gateway answers itself.
+    /// The situation that requests are recorded with if the gateway itself answers them.
     pub(crate) fn own_situation(&self) -> Arc<Situation> {
         self.own_situation.load_full()
     }
 
-    /// Takes over how incident mode stands, for the gateway's own answers and for the egress proxies.
+    /// Applies the state of incident mode, for the gateway's own answers and for the egress
+    /// proxies.
     pub(crate) fn take_incident(&self, state: IncidentState) {
         let before = self.own_situation();
         let switches = Switches::about(&before.server, &state);
@@ -351,12 +355,12 @@ impl Node {
         Situation { server: server.id().clone(), ..(*self.own_situation()).clone() }
     }
 
-    /// Who tells callers apart.
+    /// Authenticates callers.
     pub(crate) fn authenticator(&self) -> Arc<Authenticator> {
         self.who.load_full()
     }
 
-    /// The catalog of what is recorded of these servers.
+    /// Builds the catalog from what is recorded of these servers.
     pub(crate) fn catalog_of(
         servers: &Servers,
         settings: &GatewaySettings,
@@ -364,7 +368,7 @@ impl Node {
         Ok(Catalog::new(Node::situations(servers)?, settings.toolsets.clone()))
     }
 
-    /// How each server stands by what was last recorded of it.
+    /// The situation and status of each server as last recorded.
     fn situations(servers: &Servers) -> Result<BTreeMap<ServerId, CatalogServer>, StoreError> {
         let known = |(id, server): (&ServerId, &Arc<GatewayServer>)| {
             let (situation, status) = (server.recorded()?, server.engine.status()?);
@@ -373,7 +377,8 @@ impl Node {
         servers.iter().map(known).collect()
     }
 
-    /// Serves a catalog from now on, with policies that fit it. Clients are told of lists that changed. `cataloging` is held.
+    /// Serves a catalog from now on, with policies compiled for it. Notifies clients of changed
+    /// lists. The caller holds `cataloging`.
     pub(crate) fn publish(&self, catalog: Catalog) -> Arc<Catalog> {
         let before = self.catalog.swap(Arc::new(catalog));
         let catalog = self.catalog();
@@ -387,7 +392,7 @@ impl Node {
                 known.server.end_revoked(situation);
             }
         }
-        // A list that was made meanwhile may rest on the earlier policies.
+        // A list built in the meantime may be based on the earlier policies.
         catalog.forget_lists();
         for (id, now) in &catalog.servers {
             let earlier = before.servers.get(id).and_then(|known| known.situation.as_ref());
@@ -402,19 +407,19 @@ impl Node {
                         now.server.settings.serves(caller.identity().org.as_deref())
                             && !self.shared.authorizer.visible_set(caller, id).is_empty()
                     };
-                    self.sessions.tell_changed(id, kind, &sees);
+                    self.sessions.notify_changed(id, kind, &sees);
                 }
             }
         }
         before
     }
 
-    /// Brings the catalog up to what the store says now.
+    /// Updates the catalog from the store.
     pub(crate) fn refresh(&self) {
         let _cataloging = self.cataloging.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.catalog();
         match Node::situations(&before.servers()) {
-            // Most writes to the store are about no server: counters, keys, days of use.
+            // Most writes to the store concern no server: counters, keys, days of use.
             Ok(known) if before.is_of(&known) => {}
             Ok(known) => {
                 let toolsets = self.shared.settings().toolsets.clone();
@@ -424,13 +429,14 @@ impl Node {
         }
     }
 
-    /// Waits until servers that were never observed have been, if they are quick.
+    /// Waits, for a limited time, until servers that were never observed have been.
     pub(crate) async fn see_unseen(self: &Arc<Self>, visit: &Visit, patience: Duration) {
         let catalog = self.catalog();
         let unseen: Vec<Arc<GatewayServer>> = catalog
             .in_scope(&visit.scope, visit.org())
             .filter(|(_, known)| known.situation.is_none())
-            // INVARIANT: a caller has only servers started that some policy could let it use.
+            // INVARIANT: a caller only causes servers to be started that some policy could let it
+            // use.
             .filter(|(id, _)| self.shared.authorizer.could_use(&visit.caller, id))
             .map(|(_, known)| known.server.clone())
             .collect();
@@ -443,7 +449,7 @@ impl Node {
                 let key = node.link_key(&visit, &server);
                 let mut presented = match node.present_for_look(&visit, &server).await {
                     Ok(presented) => presented,
-                    // The caller is told when it uses the server.
+                    // The caller learns this when it uses the server.
                     Err(why) if why.needs_person() => return,
                     Err(why) => {
                         let id = server.id();
@@ -481,17 +487,17 @@ impl Node {
         unlinked.refuse_unknown(&self.shared.recorder)
     }
 
-    /// Notes a request that the client may cancel.
+    /// Adds a request that the client may cancel.
     pub(crate) fn in_flight(&self, visit: &Visit, id: &[u8]) -> InFlight {
         self.in_flight.begin(flight_key(visit, id))
     }
 
-    /// The client does not wait for a request any more.
+    /// Cancels a request of a client.
     pub(crate) fn cancel(&self, visit: &Visit, id: &[u8]) {
         self.in_flight.cancel(&flight_key(visit, id));
     }
 
-    /// How many requests of callers are with servers.
+    /// How many requests of callers servers are processing.
     pub(crate) fn flight_count(&self) -> usize {
         self.in_flight.count()
     }
@@ -507,7 +513,7 @@ fn flight_key(visit: &Visit, id: &[u8]) -> FlightKey {
     FlightKey { principal: visit.principal_id, session, id: id.into() }
 }
 
-/// Sends spans where the configuration names a collector, unless the environment asks that nothing is sent.
+/// Exports spans if the configuration names a collector, unless the environment forbids telemetry.
 fn tracer_of(
     settings: &GatewaySettings,
     shared: &Shared,

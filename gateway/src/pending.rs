@@ -1,7 +1,7 @@
-//! The requests on one link that are not answered yet, and the tasks that wait for them.
+//! The unanswered requests on one link, and the tasks that wait for them.
 //!
-//! The engine's session writes to the client's end here. An answer goes to the task that waits for it, progress to the
-//! request that asked for it, and everything else to the listeners of the link.
+//! The engine's session writes its client side here. An answer goes to the task that waits for it,
+//! progress to the request that asked for it, and everything else to the listener of the link.
 
 use crate::frame::{Edits, member, offset};
 use crate::link::Link;
@@ -17,27 +17,28 @@ use std::time::Duration;
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 use wire::remote::Outbound;
 
-/// The most messages that wait for the task of one request. Further ones are dropped: none of them is an answer.
+/// The most messages queued for the task of one request. Further ones are dropped, except for the
+/// answer.
 const MAX_WAITING_MESSAGES: usize = 1_000;
 
 /// The most bytes of such messages.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 
-/// The member of `_meta` that says which subscription a notification is for.
+/// The member of `_meta` that names the subscription of a notification.
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What our own messages begin with, up to the id.
+/// The beginning of the gate's own messages, up to the id.
 const BEGINNING: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
-/// Something that happened to a request.
+/// An event of a request.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// It was decided on and recorded: it may be sent.
+    /// It was decided and recorded, and may be sent.
     Send(Outbound),
-    /// A notification, or a request of the server's, that belongs to it.
+    /// A notification or a request of the server that belongs to it.
     Message(Bytes),
     Answer(Answer),
-    /// The server's stream can be taken up again, after this time.
+    /// The server's stream can be resumed after this time.
     Resumable {
         retry: Option<Duration>,
     },
@@ -45,7 +46,7 @@ pub(crate) enum Happening {
     Paused,
 }
 
-/// An answer, and where the id lies in it.
+/// An answer, and the position of its id.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     bytes: Bytes,
@@ -53,7 +54,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The answer with another id, in pieces that lie one behind the other.
+    /// The answer with a different id, as consecutive pieces.
     pub(crate) fn with_id(&self, id: &[u8]) -> [Bytes; 3] {
         let (start, end) = self.id;
         [self.bytes.slice(..start), Bytes::copy_from_slice(id), self.bytes.slice(end..)]
@@ -68,19 +69,19 @@ impl Answer {
 #[derive(Debug)]
 pub(crate) struct Slot {
     state: Mutex<SlotState>,
-    /// The raw token that the client asked for progress with.
+    /// The client's raw progress token.
     progress_token: Option<Box<[u8]>>,
 }
 
 #[derive(Debug, Default)]
 struct SlotState {
     happened: VecDeque<Happening>,
-    /// The bytes of the messages among them.
+    /// The number of bytes of the queued messages.
     waiting_bytes: usize,
-    /// The task that waits. It is not here while the task runs: what happens to a request while its own task carries it is
-    /// found by that task, and waking it would have it run once more for nothing.
+    /// Wakes the waiting task. `None` while the task runs: it finds events that it causes itself,
+    /// and waking it would only make it run again for nothing.
     waits: Option<Waker>,
-    /// Whether the answer is among them, or was. The slot is there until its task has seen it.
+    /// Whether the answer is or was in the queue. The slot stays until its task has read it.
     is_answered: bool,
 }
 
@@ -118,14 +119,14 @@ impl Slot {
         }
     }
 
-    /// What happened next. The task that calls this runs, and is not woken before it waits again.
+    /// The next event, if any. Does not register the calling task, which is running anyway.
     pub(crate) fn take(&self) -> Option<Happening> {
         let mut state = lock(&self.state);
         state.waits = None;
         state.pop()
     }
 
-    /// The same, and the task is woken when there is something.
+    /// Like [`Slot::take`], but wakes the task once there is an event.
     pub(crate) fn poll_take(&self, context: &Context<'_>) -> Poll<Happening> {
         let mut state = lock(&self.state);
         match state.pop() {
@@ -139,11 +140,12 @@ impl Slot {
 }
 
 thread_local! {
-    /// The request whose exchange with the server this thread is hearing, and the message that it hears.
+    /// The request whose response this thread is processing, and the message being processed.
     static HEARD_FOR: RefCell<Option<(u64, Bytes)>> = const { RefCell::new(None) };
 }
 
-/// Hears something of the server that came for one request: what belongs to no request by itself belongs to that one.
+/// Processes a server message that arrived in response to one request: messages that name no
+/// request are attributed to it.
 pub(crate) fn hear_for<T>(request: u64, message: &Bytes, hear: impl FnOnce(&[u8]) -> T) -> T {
     let before = HEARD_FOR.replace(Some((request, message.clone())));
     let heard = hear(message);
@@ -155,7 +157,8 @@ fn heard_for() -> Option<u64> {
     HEARD_FOR.with_borrow(|heard| heard.as_ref().map(|(request, _)| *request))
 }
 
-/// A message as bytes that can be kept. The one that this thread is hearing is shared, not copied: it may be large.
+/// Copies a message into owned bytes. The message that this thread is processing is shared, not
+/// copied: it may be large.
 fn kept(message: &[u8]) -> Bytes {
     HEARD_FOR.with_borrow(|heard| match heard {
         Some((_, whole)) if offset(whole, message).is_some() => whole.slice_ref(message),
@@ -163,15 +166,15 @@ fn kept(message: &[u8]) -> Bytes {
     })
 }
 
-/// Takes messages that belong to no request.
+/// Receives messages that belong to no request.
 pub(crate) type Listener = dyn Fn(&Unasked<'_>) + Send + Sync;
 
-/// A message of the server that belongs to no request.
+/// A server message that belongs to no request.
 #[derive(Debug)]
 pub(crate) struct Unasked<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) method: &'a str,
-    /// The raw id, if it is a request.
+    /// The raw id, if the message is a request.
     pub(crate) id: Option<&'a [u8]>,
     pub(crate) link: Option<Arc<Link>>,
 }
@@ -180,7 +183,7 @@ pub(crate) struct Unasked<'a> {
 pub(crate) struct Pending {
     slots: Mutex<HashMap<u64, Arc<Slot>>>,
     listener: Box<Listener>,
-    /// Whose requests these are.
+    /// The link of these requests.
     link: OnceLock<Weak<Link>>,
 }
 
@@ -195,7 +198,7 @@ impl Pending {
         Pending { slots: Mutex::default(), listener, link: OnceLock::new() }
     }
 
-    /// Says whose requests these are.
+    /// Sets the link of these requests.
     pub(crate) fn belong_to(&self, link: &Arc<Link>) {
         let _ = self.link.set(Arc::downgrade(link));
     }
@@ -217,7 +220,7 @@ impl Pending {
         lock(&self.slots).contains_key(&request)
     }
 
-    /// Whether a request other than this one waits.
+    /// Whether a request other than this one is pending.
     pub(crate) fn has_others_than(&self, request: u64) -> bool {
         lock(&self.slots).keys().any(|waiting| *waiting != request)
     }
@@ -226,7 +229,7 @@ impl Pending {
         lock(&self.slots).get(&request).cloned()
     }
 
-    /// The only request that has no answer yet.
+    /// The only pending request, if there is exactly one.
     fn only(&self) -> Option<Arc<Slot>> {
         let slots = lock(&self.slots);
         let mut waiting = slots.values().filter(|slot| !lock(&slot.state).is_answered);
@@ -234,7 +237,7 @@ impl Pending {
         waiting.next().is_none().then(|| first.clone())
     }
 
-    /// A request that was decided on goes to the task that carries it. Returns it if there is none.
+    /// Hands a decided request to the task that carries it. Returns it if there is no such task.
     #[must_use]
     pub(crate) fn send(&self, request: u64, outbound: Outbound) -> Option<Outbound> {
         match self.slot(request) {
@@ -246,7 +249,7 @@ impl Pending {
         }
     }
 
-    /// Something happened to the stream that carries a request's answer.
+    /// Adds an event of the stream that carries a request's answer.
     pub(crate) fn note(&self, request: u64, happening: Happening) {
         if let Some(slot) = self.slot(request) {
             slot.push(happening);
@@ -268,7 +271,7 @@ impl Pending {
         }
     }
 
-    fn tell(&self, message: &[u8]) {
+    fn route_message(&self, message: &[u8]) {
         let Ok(Scanned::Message(envelope)) = scan(message) else { return };
         let (method, id) = match &envelope.kind {
             Kind::Notification { method } => (method, None),
@@ -285,7 +288,8 @@ impl Pending {
             method if method.ends_with("/list_changed") => None,
             _ if subscription.is_some() => subscription.and_then(|request| self.slot(request)),
             "notifications/resources/updated" | "notifications/tasks" => None,
-            // A process does not say which request it asks or logs for; it can only be the one that there is.
+            // A process does not name the request that a question or log message belongs to;
+            // attribute it to the only pending one.
             _ => heard_for.or_else(|| self.only()),
         };
         match slot {
@@ -297,7 +301,7 @@ impl Pending {
         }
     }
 
-    /// Progress goes to the request that asked for it, under the token that the client gave.
+    /// Routes progress to the request that asked for it, under the client's token.
     fn progress(&self, envelope: &Envelope<'_>) {
         let params = envelope.params.as_ref().map(|params| params.raw).unwrap_or_default();
         let Some(token) = member(params, "progressToken") else { return };
@@ -309,7 +313,7 @@ impl Pending {
     }
 }
 
-/// Where the id lies in an answer that was made or changed here.
+/// The position of the id in an answer that was created or changed here.
 fn place_of_id(answer: &[u8], id: &[u8]) -> Option<(usize, usize)> {
     let behind = answer.strip_prefix(BEGINNING);
     if behind.is_some_and(|rest| rest.starts_with(id)) {
@@ -324,12 +328,12 @@ fn place_of_id(answer: &[u8], id: &[u8]) -> Option<(usize, usize)> {
     Some((start, start + id.raw().len()))
 }
 
-/// The number that we gave a request, from its raw id.
+/// The number that this link gave a request, from its raw id.
 pub(crate) fn number(id: &[u8]) -> Option<u64> {
     std::str::from_utf8(id).ok()?.parse().ok()
 }
 
-/// The client's end of an engine session.
+/// The client side of an engine session.
 #[derive(Debug)]
 pub(crate) struct PendingOutlet(pub(crate) Arc<Pending>);
 
@@ -337,8 +341,8 @@ impl ClientOutlet for PendingOutlet {
     fn write(&mut self, message: &ToClient<'_>) -> io::Result<()> {
         match (message.answers, message.parts) {
             (Some(id), parts) => self.0.answer(id, parts),
-            (None, [message]) => self.0.tell(message),
-            (None, parts) => self.0.tell(&parts.concat()),
+            (None, [message]) => self.0.route_message(message),
+            (None, parts) => self.0.route_message(&parts.concat()),
         }
         Ok(())
     }
@@ -356,18 +360,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whom a line of a process that callers share concerns.
+/// The callers that a line of a shared process concerns.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// The caller whose request has this raw id.
+    /// The caller of the request with this raw id.
     Request(Vec<u8>),
-    /// All: a list changed.
+    /// All callers: a list changed.
     Everyone,
-    /// It is a log message, or a request to a client: no single caller's.
+    /// None: a log message or a request to a client, which cannot be attributed to a single caller.
     Nobody,
 }
 
-/// The messages of a line: one, or those of a batch, which may concern several callers.
+/// The messages in a line: one, or those of a batch, which may concern several callers.
 pub(crate) fn messages(line: &[u8]) -> Vec<&[u8]> {
     match scan(line) {
         Ok(Scanned::Batch(batch)) => batch.elements.iter().map(|element| element.raw).collect(),
@@ -409,12 +413,12 @@ mod tests {
     fn progress_comes_back_under_the_token_of_the_client() {
         let pending = Pending::new(Box::new(|_| {}));
         let slot = pending.add(5, Some(br#""mine""#));
-        pending.tell(
+        pending.route_message(
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":1}}"#,
         );
         let Some(Happening::Message(message)) = slot.take() else { panic!("no progress") };
         assert!(String::from_utf8(message.to_vec()).unwrap().contains(r#""progressToken":"mine""#));
-        pending.tell(
+        pending.route_message(
             br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":6,"progress":1}}"#,
         );
         assert!(slot.take().is_none(), "progress of another request");
@@ -425,9 +429,10 @@ mod tests {
         let unasked = Arc::new(Mutex::new(0));
         let heard = unasked.clone();
         let pending = Pending::new(Box::new(move |_| *heard.lock().unwrap() += 1));
-        let log = || pending.tell(br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
+        let log =
+            || pending.route_message(br#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
         let (first, second) = (pending.add(1, None), pending.add(2, None));
-        // It could be either one's.
+        // It could belong to either request.
         log();
         assert_eq!(*unasked.lock().unwrap(), 1);
         pending.answer(b"1", &[br#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
@@ -447,7 +452,9 @@ mod tests {
         let pending = Pending::new(Box::new(|_| {}));
         let slot = pending.add(1, None);
         for _ in 0..=MAX_WAITING_MESSAGES {
-            pending.tell(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+            pending.route_message(
+                br#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#,
+            );
         }
         pending.answer(b"1", &[br#"{"jsonrpc":"2.0","id":1,"result":{}}"#]);
         let happened: Vec<Happening> = std::iter::from_fn(|| slot.take()).collect();
@@ -494,7 +501,7 @@ mod tests {
         slot.push(Happening::Answer(Answer { bytes: Bytes::from("1"), id: (0, 1) }));
         let taken = || slot.take();
         assert!(matches!(taken(), Some(Happening::Message(_))));
-        // What was taken makes room.
+        // Reading makes room.
         slot.push(Happening::Message(half.clone()));
         assert!(matches!(taken(), Some(Happening::Message(_))));
         assert!(matches!(taken(), Some(Happening::Answer(_))));

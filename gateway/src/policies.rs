@@ -1,4 +1,4 @@
-//! Policy files as the configuration names them.
+//! Reads the policy files that the configuration names.
 
 use policy::{Inventory, Policies, PolicyProblem};
 use settings::gateway::PolicySettings;
@@ -10,7 +10,7 @@ const MAX_POLICY_BYTES: u64 = 1024 * 1024;
 /// The most policy files.
 const MAX_POLICY_FILES: usize = 1_000;
 
-/// Why the policies do not count.
+/// Why the policies cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFilesError {
     #[error("`{}`: {source}", path.display())]
@@ -30,7 +30,7 @@ fn sentences(problems: &[PolicyProblem]) -> String {
     lines.join("\n")
 }
 
-/// Policy files and the entities beside them.
+/// The policy files, and the file of entities.
 #[derive(Debug, Default)]
 pub struct PolicyFiles {
     pub files: Vec<(String, String)>,
@@ -50,7 +50,7 @@ impl PolicyFiles {
     }
 }
 
-/// Reads all files that the configuration names.
+/// Reads all configured files.
 pub fn read(settings: &PolicySettings) -> Result<PolicyFiles, PolicyFilesError> {
     let mut files = Vec::new();
     for pattern in &settings.files {
@@ -70,7 +70,7 @@ pub fn read(settings: &PolicySettings) -> Result<PolicyFiles, PolicyFilesError> 
     Ok(PolicyFiles { files, entities })
 }
 
-/// Compiles them against what the servers offer.
+/// Compiles the policies against what the servers offer.
 pub fn compile(files: &PolicyFiles, inventory: &Inventory) -> Result<Policies, PolicyFilesError> {
     Policies::compile(&files.files, files.entities.as_deref(), inventory)
         .map_err(PolicyFilesError::Wrong)
@@ -85,7 +85,7 @@ fn read_bounded(path: &Path) -> Result<String, PolicyFilesError> {
     std::fs::read_to_string(path).map_err(wrong)
 }
 
-/// The files that match a pattern with one `*` in its last part, in the order of their names.
+/// The files that match a pattern with one `*` in its last part, ordered by name.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, PolicyFilesError> {
     let path = Path::new(pattern);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What a server is shown for one request of a caller, and what is done when the server refuses it.
+//! The credential for one request of a caller, and what to do when the server rejects it.
 
 use crate::server::GatewayServer;
 use engine::credentials::{Inbound, Unavailable};
 use std::sync::Arc;
 use wire::remote::{Credential, Heard, Outbound, RemoteFailure, RemoteSession};
 
-/// What a server is shown for one request. It is kept for as long as the request lasts.
+/// The credential for one request, kept for the duration of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct Presented {
     pub(crate) server: Arc<GatewayServer>,
@@ -14,7 +14,7 @@ pub(crate) struct Presented {
 }
 
 impl Presented {
-    /// The same with a credential in place of the one that the server refused.
+    /// The same with a new credential in place of the rejected one.
     pub(crate) async fn renewed(&self) -> Result<Presented, Unavailable> {
         let credential = self.server.broker.renew(&self.inbound, &self.credential).await?;
         if self.inbound.is_in_credential(credential.value()) {
@@ -24,8 +24,8 @@ impl Presented {
     }
 }
 
-/// Carries a request to a remote server. If the server refuses its credential, that is renewed and the request is made once
-/// more: a server that answers 401 has not carried it out.
+/// Sends a request to a remote server. If the server rejects its credential, the credential is
+/// renewed and the request repeated once: a server that answers 401 has not carried it out.
 pub(crate) async fn ask(
     remote: &RemoteSession,
     presented: Option<Presented>,

@@ -1,5 +1,5 @@
-//! How often calls are made, counted with the other nodes. Each node reports the calls that it let through to the database
-//! and hears what all nodes counted, on a thread of its own: no call waits for it.
+//! Rate limits shared by all nodes. A separate thread reports the calls that this node let through
+//! to the database, and reads the totals of all nodes: no call waits for it.
 
 use engine::decide::{rate_time, unix_seconds};
 use engine::lease::Lease;
@@ -12,18 +12,19 @@ use std::time::{Duration, Instant};
 use store::{MAX_REPORTED_BUCKETS, RateCounts, ReportedCalls, StoreError};
 use tokio::sync::watch;
 
-/// How long calls wait to be reported with others. Half a lease does not wait.
+/// How long calls are collected before they are reported. Once half a lease is used up, they are
+/// reported at once.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
-/// How long to wait after the database did not answer.
+/// How long to wait after a failed request to the database.
 const RETRY_PAUSE: Duration = Duration::from_millis(300);
 /// How often unused buckets are removed from the database.
 const FORGET_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// The limiters of all servers, also of those that a reload replaced.
+/// The limiters of all servers, including those that a reload replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     limiters: Mutex<BTreeMap<ServerId, Arc<RateLimiter>>>,
-    /// Rung when there is something to report; `None` where this node counts alone.
+    /// Wakes the reporting thread; `None` if this node counts alone.
     bell: Option<Arc<Bell>>,
 }
 
@@ -32,7 +33,7 @@ impl Rates {
         Rates { bell: Some(Arc::default()), ..Rates::default() }
     }
 
-    /// The limiter of a server. It goes on with the counts of the one that the server had before.
+    /// The limiter of a server. It keeps the counts of the server's previous limiter.
     pub(crate) fn limiter(&self, server: &ServerId, throttle: Throttle) -> Arc<RateLimiter> {
         let mut limiters = lock(&self.limiters);
         let newer = match limiters.get(server) {
@@ -52,7 +53,7 @@ impl Rates {
         newer
     }
 
-    /// Reports to the database until the gateway ends.
+    /// Reports to the database until the gateway shuts down.
     pub(crate) fn follow(
         self: &Arc<Self>,
         counts: RateCounts,
@@ -64,7 +65,7 @@ impl Rates {
         let thread = std::thread::Builder::new().name("rates".to_owned());
         thread.spawn(move || {
             let mut forgotten = Instant::now();
-            // The last report is made after the end was asked for.
+            // One last report is made after the shutdown was requested.
             let mut is_over = false;
             while !is_over {
                 bell.wait(REPORT_PAUSE);
@@ -86,7 +87,7 @@ impl Rates {
         lock(&self.limiters).values().for_each(|limiter| act(limiter));
     }
 
-    /// Reports what there is to report, and takes over what all nodes counted.
+    /// Reports new calls, and takes over the totals of all nodes.
     fn report(&self, counts: &RateCounts) -> Result<(), StoreError> {
         let limiters: Vec<Arc<RateLimiter>> = lock(&self.limiters).values().cloned().collect();
         let mut answer = Ok(());
@@ -124,7 +125,7 @@ fn report_of(calls: &UnreportedCalls) -> ReportedCalls {
     ReportedCalls { bucket: shared.0, calls, each_nanoseconds }
 }
 
-/// Wakes the thread that reports.
+/// Wakes the reporting thread.
 #[derive(Debug, Default)]
 struct Bell {
     is_rung: AtomicBool,
@@ -133,7 +134,7 @@ struct Bell {
 }
 
 impl Bell {
-    /// Costs a call one load and, at most once a report, a notification.
+    /// Costs a call one atomic operation and, at most once per report, a notification.
     fn ring(&self) {
         if !self.is_rung.swap(true, Ordering::AcqRel) {
             let _turn = lock(&self.turn);

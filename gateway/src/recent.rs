@@ -1,4 +1,5 @@
-//! Values by the hash of the credential that they belong to. Bounded: a full half replaces the older half.
+//! A cache keyed by the hash of a credential. Bounded: when the newer half is full, it replaces the
+//! older half.
 
 use crate::identity::CredentialHash;
 use foldhash::HashMap;

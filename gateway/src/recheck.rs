@@ -1,7 +1,8 @@
-//! Looks at servers apart from all callers: by schedule, and when an administrator asks. A change that a server does not
-//! announce is found and held before a caller meets it.
+//! Checks servers independently of callers: on a schedule, and when an administrator asks. A change
+//! that a server does not announce is found and held before a caller uses the server.
 //!
-//! Only the gateway's own credentials are used, and only for servers that were observed before and may be contacted.
+//! Uses only the gateway's own credentials, and only contacts servers that were observed before and
+//! may be contacted.
 
 use crate::catalog::CatalogServer;
 use crate::node::Node;
@@ -20,12 +21,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use wire::{ObserveError, ObserveLimits, Observed};
 
-/// How many servers are looked at at once.
+/// How many servers are checked at once.
 const AT_ONCE: usize = 4;
-/// How often it is looked whether a server is due.
+/// How often to look for servers that are due.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Why a look came to nothing.
+/// Why a check failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoLook {
     #[error("the server could not be reached: {0}")]
@@ -36,17 +37,17 @@ pub(crate) enum NoLook {
     Look(#[from] LookError),
 }
 
-/// What became of the looks by schedule.
+/// The results of scheduled checks.
 #[derive(Debug, Default)]
 pub(crate) struct Rechecks {
     counts: [AtomicU64; RecheckOutcome::ALL.len()],
     last: Mutex<HashMap<ServerId, LastLook>>,
 }
 
-/// What a look found.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecheckOutcome {
-    /// The server has the status that it had.
+    /// The server's status did not change.
     Same,
     Changed,
     Failed,
@@ -77,13 +78,13 @@ impl Rechecks {
         RecheckOutcome::ALL.into_iter().map(RecheckOutcome::as_str).zip(counts)
     }
 
-    /// When a server was last looked at by schedule, whatever came of it.
+    /// When a server was last checked on schedule, successfully or not.
     pub(crate) fn last(&self, id: &ServerId) -> Option<Timestamp> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.get(id).map(|look| look.at)
     }
 
-    /// Notes a look. Returns whether the one before it failed too.
+    /// Records a check. Returns whether the previous one failed too.
     fn note(&self, id: &ServerId, outcome: RecheckOutcome) -> bool {
         let [same, changed, failed] = &self.counts;
         let count = match outcome {
@@ -99,7 +100,7 @@ impl Rechecks {
 }
 
 impl Node {
-    /// Looks at every server once an interval, for as long as there is a gateway.
+    /// Checks every server once per interval, until the gateway shuts down.
     pub(crate) fn start_rechecks(self: &Arc<Self>) {
         let (node, mut stop) = (Arc::downgrade(self), self.stopping());
         self.shared.runtime.spawn(async move {
@@ -126,7 +127,7 @@ impl Node {
         let id = server.id();
         let before = {
             let catalog = self.catalog();
-            // It may have been removed, replaced or stopped since it was due.
+            // The server may have been removed, replaced or stopped since it was due.
             let known = catalog.servers.get(id);
             let known = known.filter(|known| Arc::ptr_eq(&known.server, server) && may_look(known));
             let Some(known) = known else { return };
@@ -156,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Looks at a server now, and has what it shows count for every caller. Returns its status after that.
+    /// Checks a server now, and applies the result for all callers. Returns its new status.
     pub(crate) async fn recheck(
         self: &Arc<Self>,
         server: &Arc<GatewayServer>,
@@ -171,7 +172,7 @@ impl Node {
         taken.await.unwrap_or(Err(NoLook::Internal))
     }
 
-    /// Starts or reaches the server with the gateway's own credentials, apart from all callers.
+    /// Observes the server with the gateway's own credentials.
     pub(crate) async fn look(
         self: &Arc<Self>,
         server: &Arc<GatewayServer>,
@@ -195,15 +196,15 @@ impl Node {
     }
 }
 
-/// Whether the schedule is about a server: one that was never observed has nothing to have drifted from, and one that a
-/// person stopped is left alone.
+/// Whether the schedule includes a server. One that was never observed cannot have drifted, and one
+/// that a person stopped is left alone.
 fn may_look(known: &CatalogServer) -> bool {
     known.situation.is_some()
         && known.status != ServerStatus::Quarantined
         && !known.server.is_breaker_open()
 }
 
-/// When each server is due.
+/// When each server is due next.
 #[derive(Debug, Default)]
 struct Schedule(HashMap<ServerId, Planned>);
 
@@ -215,7 +216,7 @@ struct Planned {
 }
 
 impl Schedule {
-    /// The servers that are due now, each of which is due again after its interval.
+    /// The servers that are due now. Each becomes due again after its interval.
     fn due(&mut self, node: &Node, now: Instant) -> Vec<Arc<GatewayServer>> {
         let (catalog, settings) = (node.catalog(), node.shared.settings());
         self.0.retain(|id, _| catalog.servers.contains_key(id));
@@ -231,7 +232,8 @@ impl Schedule {
                 planned.server.ptr_eq(&server) && planned.interval == interval
             });
             if !is_planned {
-                // Nodes and servers that start together do not look together.
+                // Randomized, so that nodes and servers that start together are not checked
+                // together.
                 let at = now + interval.mul_f64(random_fraction());
                 self.0.insert(id.clone(), Planned { server, interval, at });
                 continue;
@@ -248,7 +250,7 @@ impl Schedule {
     }
 }
 
-/// From 0 to 1; one half where there is no randomness.
+/// A random number from 0 to 1, or one half if there is no randomness.
 fn random_fraction() -> f64 {
     let mut bytes = [0; 4];
     match getrandom::fill(&mut bytes) {

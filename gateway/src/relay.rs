@@ -1,5 +1,6 @@
-//! Requests that another node has to answer, because what they are about lives in its process: a session, or a server's
-//! process for one caller. This node has verified the caller; the other one decides on the request and records it.
+//! Forwards requests to the node that has to answer them because it holds the session or runs the
+//! server's process for the caller. This node has verified the caller; the other one decides on the
+//! request and records it.
 
 use crate::cluster::Cluster;
 use crate::flight::InFlight;
@@ -30,22 +31,23 @@ use store::NodeId;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 
-/// The largest answer of another node that is no stream. A server's message is smaller.
+/// The largest non-stream response of another node. Server messages are smaller.
 const MAX_ANSWER_BYTES: usize = 17 * 1024 * 1024;
-/// How much longer than a call another node may take to begin its answer.
+/// How much longer than the call itself another node may take to start its response.
 const SLACK: Duration = Duration::from_secs(70);
-/// How long a stream of another node may say nothing. It sends comments more often than that.
+/// How long another node's stream may be silent. Nodes send comments more often than that.
 const STREAM_PATIENCE: Duration = Duration::from_secs(60);
-/// How long another node may take to hear of a cancelled call.
+/// How long notifying another node of a cancelled call may take.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
-/// JSON-RPC's code for a server that cannot be reached.
+/// The JSON-RPC error code for an unreachable server.
 const UNREACHABLE: i64 = -32011;
 
 const NODE_LOST: &str =
     "○ holdpoint — the node that had this call was lost, so its outcome is not known here";
 
-/// Headers that are not forwarded, because they are about the connection. The credential goes along: the owner may have to
-/// exchange it, and looks for it in what goes to servers. Who the caller is, it takes from what this node verified.
+/// Headers that are not forwarded because they concern the connection. The credential is forwarded:
+/// the owner may have to exchange it, and searches messages to servers for it. The caller's
+/// identity comes from this node's verification.
 const NOT_FORWARDED: [HeaderName; 12] = [
     PROXY_AUTHORIZATION,
     COOKIE,
@@ -65,20 +67,20 @@ const NOT_FORWARDED: [HeaderName; 12] = [
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relayed(pub(crate) RelayKind);
 
-/// How a request came to this node.
+/// How a request reached this node.
 #[derive(Debug, Clone)]
 pub(crate) enum Arrival {
     /// There are no other nodes.
     Alone,
-    /// From its caller.
+    /// Directly from its caller.
     Direct(Arc<Arrived>),
     /// From a node that does not own its session.
     BySession(Arc<Arrived>),
-    /// From a node that does not own the process that it needs. It goes no further.
+    /// From a node that does not own the process that it needs. It must not be forwarded again.
     Final,
 }
 
-/// What a request is forwarded with.
+/// The parts needed to forward a request.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     path: String,
@@ -105,19 +107,19 @@ impl Arrived {
     }
 }
 
-/// A call that another node carries out.
+/// A call that another node is processing.
 struct RelayedCall {
     node: Arc<Node>,
     to: NodeId,
     arrived: Arc<Arrived>,
     /// The raw id of the request.
     id: Vec<u8>,
-    /// Notified when the client cancels it, which the other node has to be told.
+    /// Notified when the client cancels the call, which the other node has to be told.
     guard: InFlight,
 }
 
 impl RelayedCall {
-    /// Returns once the client has cancelled the call and the other node was told.
+    /// Returns once the client has cancelled the call and the other node was notified.
     async fn cancelled(&self) {
         self.guard.cancelled().await;
         let id = String::from_utf8_lossy(&self.id);
@@ -131,7 +133,7 @@ impl RelayedCall {
 }
 
 impl Node {
-    /// How a request came, and what it could be forwarded with.
+    /// How a request arrived, with the parts needed to forward it.
     pub(crate) fn arrival(&self, parts: &Parts, identified: &Identified) -> Arrival {
         if self.cluster.is_none() {
             return Arrival::Alone;
@@ -156,8 +158,8 @@ impl Node {
         }
     }
 
-    /// The other node that has the session of a request. INVARIANT: a request that was forwarded is not forwarded for its
-    /// session again.
+    /// The other node that holds the session of a request. INVARIANT: a request that was forwarded
+    /// is not forwarded again for its session.
     pub(crate) fn session_owner(&self, visit: &Visit, headers: &HeaderMap) -> Option<NodeId> {
         let cluster = self.cluster.as_ref()?;
         if visit.era != Era::Sessions || !matches!(visit.arrival, Arrival::Direct(_)) {
@@ -169,7 +171,8 @@ impl Node {
         (session.node != cluster.id()).then_some(session.node)
     }
 
-    /// Whether what a session has in a process is here, or is not needed, and nobody revoked it.
+    /// Whether this process has the state of the session, or does not need it, and the session was
+    /// not revoked.
     pub(crate) fn has_session(&self, visit: &Visit, id: &str, session: &SessionTicket) -> bool {
         let revoked = self.authenticator().revoked();
         if revoked.ends_session(id, session.began, visit.caller.identity()) {
@@ -181,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Has the owner of a session answer.
+    /// Forwards a request to the owner of its session.
     pub(crate) async fn relay_session<B>(
         self: &Arc<Self>,
         owner: NodeId,
@@ -216,7 +219,7 @@ impl Node {
         }
     }
 
-    /// The session's node did not answer.
+    /// Answers a request whose session's node did not respond.
     fn refuse_session(&self, visit: &Visit, parts: &Parts, body: &[u8], lost: RelayFault) -> Reply {
         let scanned = scan(body);
         let asked = match &scanned {
@@ -245,8 +248,8 @@ impl Node {
         }
     }
 
-    /// Has another node answer that runs the caller's process of a server. Returns `None` if this one does, or if nothing of
-    /// the server lives in a process for one caller.
+    /// Forwards a request to the node that runs the caller's process of a server. Returns `None` if
+    /// that is this node, or if the server has no process per caller.
     pub(crate) async fn answer_elsewhere(
         self: &Arc<Self>,
         visit: &Visit,
@@ -260,7 +263,7 @@ impl Node {
         }
         let refused = |refusal: Vec<u8>| Some(reply::json(StatusCode::OK, [refusal.into()]));
         let mut lost = RelayFault::Gone;
-        // A node that turns out to be gone, or not to run it, is asked about once more.
+        // If a node turns out to be gone, or not to run the process, look up the owner once more.
         for _ in 0..2 {
             let owner = match cluster.known_owner(server.id(), &visit.principal_id) {
                 Some(owner) => owner,
@@ -308,7 +311,8 @@ impl Node {
     ) -> Result<Reply, RelayFault> {
         let mut arrived = arrived.clone();
         if !visit.takes_events {
-            // A message of a batch cannot be answered with a stream, whatever the batch's request accepts.
+            // A message in a batch cannot be answered with a stream, whatever the batch request
+            // accepts.
             let mut headers = arrived.headers.clone();
             headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
             let (path, passport) = (arrived.path.clone(), arrived.passport.clone());
@@ -326,7 +330,7 @@ impl Node {
         Ok(relayed(answer, place, Some(asked.id.to_vec()), Some(call)).await)
     }
 
-    /// Makes a request to another node. Returns the beginning of its answer.
+    /// Sends a request to another node. Returns the head of its response.
     pub(crate) async fn send(
         &self,
         to: (NodeId, RelayKind),
@@ -348,14 +352,14 @@ impl Node {
     }
 }
 
-/// Whether a server has a process for each caller, which one node runs.
+/// Whether the server has a process per caller, which a single node runs.
 pub(crate) fn has_one_owner(visit: &Visit, server: &GatewayServer) -> bool {
     match &server.settings.reach {
         Reach::Url(_) => false,
         Reach::Command(command) => match command.instance {
             Instance::Shared => false,
             Instance::Principal => true,
-            // One for each session is with the session, whose owner answers.
+            // A process per session runs on the session's node.
             Instance::Session => visit.session.is_none(),
         },
     }
@@ -381,7 +385,7 @@ fn scanned_id(body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The answer of another node, as the caller gets it.
+/// Converts another node's response into that for the caller.
 async fn relayed(
     answer: Response<Incoming>,
     place: OwnedSemaphorePermit,
@@ -418,7 +422,7 @@ async fn relayed(
     }
 }
 
-/// Passes on a stream of another node until it ends, its client leaves, or the call is cancelled.
+/// Forwards another node's stream until it ends, the client disconnects, or the call is cancelled.
 async fn pass_on(
     mut body: Incoming,
     sender: mpsc::Sender<Bytes>,

@@ -1,5 +1,5 @@
-//! Newer settings for a running gateway: taken over as a whole, or not at all. Servers that did not change are not touched,
-//! and calls in flight finish.
+//! Applies newer settings to a running gateway: as a whole or not at all. Unchanged servers are not
+//! touched, and calls in flight finish.
 
 use crate::identity::Authenticator;
 use crate::node::{Node, Servers, StartError};
@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reloaded {
     pub servers: ServerChanges,
-    /// Keys that changed in the file and count only after a restart.
+    /// Keys that changed in the file but only take effect after a restart.
     pub restart_keys: Vec<&'static str>,
     pub has_new_certificate: bool,
 }
@@ -42,7 +42,7 @@ impl std::fmt::Display for Reloaded {
     }
 }
 
-/// What was made for newer settings and is not served yet.
+/// What was prepared for newer settings but is not served yet.
 struct Prepared {
     servers: Servers,
     opened: Vec<Arc<GatewayServer>>,
@@ -50,7 +50,8 @@ struct Prepared {
 }
 
 impl Node {
-    /// Takes newer settings over. On an error nothing has changed. Blocks while files and the store are read.
+    /// Applies newer settings. On an error, nothing changes. Blocks while files and the store are
+    /// read.
     pub fn reload(&self, newer: GatewaySettings) -> Result<Reloaded, StartError> {
         let _cataloging = self.cataloging.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.shared.settings();
@@ -92,7 +93,7 @@ impl Node {
         Ok(reloaded)
     }
 
-    /// Another authenticator, where callers are told apart in another way.
+    /// A new authenticator, if the settings for authentication changed.
     fn authenticator_for(
         &self,
         running: &GatewaySettings,
@@ -107,7 +108,7 @@ impl Node {
         Ok(Some(authenticator))
     }
 
-    /// Opens the servers that are new or changed.
+    /// Opens servers that are new or changed.
     fn prepare(
         &self,
         running: &GatewaySettings,
@@ -155,7 +156,8 @@ impl Node {
     }
 }
 
-/// Whether a server runs as the newer settings say: its own table, and what counts for all servers.
+/// Whether a server's effective settings are unchanged: its own table, and settings for all
+/// servers.
 fn is_same(
     running: &GatewaySettings,
     newer: &GatewaySettings,

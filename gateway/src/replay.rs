@@ -1,5 +1,5 @@
-//! Streams that a client may go on with after it lost its connection: what was said on one is kept for a while, and each
-//! event has a sealed id that counts for the session that it was sent in.
+//! Streams that a client may resume after losing its connection: the messages are buffered for a
+//! while, and each event has a sealed id that is valid for its session.
 
 use crate::reply;
 use crate::sealed::{Purpose, Sealer};
@@ -11,25 +11,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
 
-/// The most streams that are kept. Further ones cannot be taken up again.
+/// The most buffered streams. Further ones cannot be resumed.
 const MAX_REPLAYS: usize = 1_000;
-/// The most of one caller.
+/// The most buffered streams of one caller.
 const MAX_REPLAYS_PER_CALLER: usize = 32;
-/// The most messages of a stream, and their bytes. The oldest are forgotten first.
+/// The most messages and bytes buffered per stream. The oldest are dropped first.
 const MAX_EVENTS: usize = 1_000;
 const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
-/// How long a stream is kept after its end, and how long its ids count.
+/// How long a stream is kept after its end, and how long its ids are valid.
 const RETENTION: Duration = Duration::from_secs(300);
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// Whose stream it is.
+/// The owner of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) principal: PrincipalId,
     pub(crate) session: u64,
 }
 
-/// All streams of a node that can be taken up again.
+/// All resumable streams of a node.
 #[derive(Debug)]
 pub(crate) struct Replays {
     next: AtomicU64,
@@ -38,13 +38,13 @@ pub(crate) struct Replays {
 
 impl Default for Replays {
     fn default() -> Replays {
-        // Numbers of an earlier run of this node must not come again while ids with them count.
+        // Numbers of an earlier run must not repeat while ids with them are valid.
         Replays { next: AtomicU64::new(now().saturating_mul(1 << 20)), kept: Mutex::default() }
     }
 }
 
 impl Replays {
-    /// Begins to keep a stream. Returns `None` if as many are kept as may be.
+    /// Starts to buffer a stream. Returns `None` if a limit is reached.
     pub(crate) fn begin(&self, owner: Owner, retry: Option<Duration>) -> Option<Arc<Replay>> {
         let mut kept = lock(&self.kept);
         kept.retain(|_, replay| !replay.is_over());
@@ -66,7 +66,7 @@ impl Replays {
         Some(replay)
     }
 
-    /// The stream and the place in it that an id of one of its events stands for.
+    /// The stream and position that an event id refers to.
     pub(crate) fn find(
         &self,
         sealer: &Sealer,
@@ -84,30 +84,30 @@ impl Replays {
     }
 }
 
-/// What was said on one stream.
+/// The buffered events of a stream.
 #[derive(Debug)]
 pub(crate) struct Replay {
     number: u64,
     owner: Owner,
     retry: Option<Duration>,
     state: Mutex<ReplayState>,
-    /// Counts what happened to it.
+    /// Incremented whenever the stream changes.
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct ReplayState {
-    /// The place of the first event that is kept.
+    /// The position of the first buffered event.
     first: u64,
     events: VecDeque<Bytes>,
     bytes: usize,
-    /// The places at which the server ended its stream before the answer.
+    /// The positions at which the server ended its stream before the answer.
     pauses: VecDeque<u64>,
     ended: Option<Instant>,
 }
 
 impl Replay {
-    /// Keeps a message.
+    /// Adds a message.
     pub(crate) fn push(&self, message: Bytes) {
         let mut state = lock(&self.state);
         state.bytes += message.len();
@@ -123,7 +123,8 @@ impl Replay {
         self.note();
     }
 
-    /// Clients come back for the rest, as the server has its own come back.
+    /// Pauses the stream: the client has to reconnect for the rest, as the gateway does at the
+    /// server.
     pub(crate) fn pause(&self) {
         let mut state = lock(&self.state);
         let place = state.first + state.events.len() as u64;
@@ -137,7 +138,7 @@ impl Replay {
         self.note();
     }
 
-    /// Nothing more will come.
+    /// Marks the stream as complete.
     pub(crate) fn end(&self) {
         lock(&self.state).ended.get_or_insert_with(Instant::now);
         self.note();
@@ -151,7 +152,8 @@ impl Replay {
         lock(&self.state).ended.is_some_and(|ended| ended.elapsed() > RETENTION)
     }
 
-    /// Sends everything from a place on to a client, until the end, the next pause, or the client's leaving.
+    /// Sends all events from a position on to a client, until the end, the next pause, or a
+    /// disconnect.
     pub(crate) async fn follow(
         self: Arc<Self>,
         sealer: Arc<Sealer>,
@@ -188,12 +190,12 @@ impl Replay {
         }
     }
 
-    /// Whether a stream that began at one place pauses at another.
+    /// Whether a stream that began at one position pauses at the other.
     fn is_pause(&self, begun: u64, place: u64) -> bool {
         place > begun && lock(&self.state).pauses.contains(&place)
     }
 
-    /// Whether what comes behind a place is still kept.
+    /// Whether the events after a position are still buffered.
     pub(crate) fn has(&self, place: u64) -> bool {
         let state = lock(&self.state);
         place >= state.first && place <= state.first + state.events.len() as u64

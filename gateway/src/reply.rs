@@ -1,4 +1,4 @@
-//! Answers over HTTP: whole messages, and streams of events.
+//! HTTP responses: complete messages, and event streams.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -16,22 +16,22 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const NO_BUFFER: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// A comment that keeps a stream open. Proxies close those that are silent.
+/// A comment that keeps a stream open: proxies close silent ones.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Debug)]
 pub(crate) enum ReplyBody {
-    /// In one part; `None` once it was given out.
+    /// A single part; `None` after it was sent.
     One(Option<Bytes>),
     Whole(VecDeque<Bytes>),
     Stream(EventStream),
 }
 
-/// Events as they come.
+/// Events as they arrive.
 pub(crate) struct EventStream {
     receiver: mpsc::Receiver<Bytes>,
-    /// It ends when this does, whatever waits in it.
+    /// The stream ends when this future completes, even if events are queued.
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -94,10 +94,10 @@ impl Body for ReplyBody {
     }
 }
 
-/// An answer.
+/// An HTTP response.
 pub(crate) type Reply = Response<ReplyBody>;
 
-/// Parts this small are put together: one write costs less than several.
+/// Parts up to this total size are joined: one write is cheaper than several.
 const SMALL_BYTES: usize = 16 * 1024;
 
 fn whole(parts: &[Bytes]) -> ReplyBody {
@@ -115,7 +115,7 @@ fn whole(parts: &[Bytes]) -> ReplyBody {
     }
 }
 
-/// The bytes of an answer that is no stream.
+/// The bytes of a response that is not a stream.
 pub(crate) fn whole_body(reply: Reply) -> Bytes {
     match reply.into_body() {
         ReplyBody::One(part) => part.unwrap_or_default(),
@@ -124,7 +124,7 @@ pub(crate) fn whole_body(reply: Reply) -> Bytes {
     }
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn empty(status: StatusCode) -> Reply {
     let mut reply = Response::new(ReplyBody::One(None));
     *reply.status_mut() = status;
@@ -141,7 +141,7 @@ pub(crate) fn json(status: StatusCode, parts: impl AsRef<[Bytes]>) -> Reply {
     reply
 }
 
-/// A sentence for a person who looks at the raw answer.
+/// A sentence for a person who reads the raw response.
 pub(crate) fn text(status: StatusCode, sentence: String) -> Reply {
     let mut reply = Response::new(whole(&[Bytes::from(sentence)]));
     *reply.status_mut() = status;
@@ -149,7 +149,7 @@ pub(crate) fn text(status: StatusCode, sentence: String) -> Reply {
     reply
 }
 
-/// A stream of events.
+/// An event stream.
 pub(crate) fn events(receiver: mpsc::Receiver<Bytes>) -> Reply {
     let mut reply = Response::new(ReplyBody::Stream(EventStream { receiver, until: None }));
     let headers = reply.headers_mut();
@@ -159,7 +159,7 @@ pub(crate) fn events(receiver: mpsc::Receiver<Bytes>) -> Reply {
     reply
 }
 
-/// The same answer; if it is a stream, it ends when this does.
+/// The same response; if it is a stream, it ends when this future completes.
 pub(crate) fn until<F>(mut reply: Reply, ends: impl FnOnce() -> F) -> Reply
 where
     F: Future<Output = ()> + Send + 'static,
@@ -170,12 +170,12 @@ where
     reply
 }
 
-/// A message as one event.
+/// Formats a message as one event.
 pub(crate) fn event(parts: &[&[u8]]) -> Bytes {
     event_after("event: message\n", parts)
 }
 
-/// An event without a message, behind which a client can go on.
+/// An event without a message, whose id a client can resume from.
 pub(crate) fn priming_event(id: &str, retry: Option<Duration>) -> Bytes {
     match retry {
         Some(retry) => format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()),
@@ -184,7 +184,7 @@ pub(crate) fn priming_event(id: &str, retry: Option<Duration>) -> Bytes {
     .into()
 }
 
-/// A message as one event with an id.
+/// Formats a message as one event with an id.
 pub(crate) fn event_with_id(id: &str, message: &[u8]) -> Bytes {
     event_after(&format!("id: {id}\nevent: message\n"), &[message])
 }
@@ -193,7 +193,7 @@ fn event_after(beginning: &str, parts: &[&[u8]]) -> Bytes {
     let mut event = beginning.as_bytes().to_vec();
     event.extend_from_slice(b"data: ");
     for part in parts {
-        // A message is one line; a break that slipped through would end the event.
+        // A message is a single line; a stray line break would end the event.
         event.extend(
             part.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }),
         );

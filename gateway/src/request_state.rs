@@ -1,5 +1,5 @@
-//! `requestState`, which a client of the stateless era gives back with its next try: sealed, and bound to the caller, the
-//! server and the very request that it was given for.
+//! `requestState`, which a client of the stateless era returns with its retry: sealed, and bound to
+//! the caller, the server and the exact request that it was given for.
 
 use crate::frame::{Edits, member, quoted};
 use crate::sealed::{Purpose, Sealer};
@@ -11,7 +11,7 @@ use gate::server::ServerId;
 use sha2::{Digest, Sha256};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a client may take to try again.
+/// How long a client may take to retry.
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 /// What a state is bound to.
@@ -35,7 +35,7 @@ impl StateBinding {
         add(server.as_str().as_bytes());
         add(method.as_bytes());
         add(target.unwrap_or_default().as_bytes());
-        // A client may write the same arguments in another order.
+        // A client may order the members of the arguments differently.
         let arguments = arguments.unwrap_or(b"{}");
         match Document::parse_bytes(arguments) {
             Ok(document) => add(&canonical(document.root(), Position::Plain)),
@@ -45,20 +45,21 @@ impl StateBinding {
     }
 }
 
-/// A state that was not given to this caller for this request, or too long ago.
+/// The state was not given to this caller for this request, or has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotOurState;
 
-/// What a client gave back.
+/// The state that a client returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum GivenState {
     /// The server's own state, as raw JSON.
     Servers(Vec<u8>),
-    /// The gateway asked for a sign-in before the request can be made. No server knows of it.
+    /// The gateway asked for a sign-in before the request can be made. The server does not know of
+    /// it.
     SignIn,
 }
 
-/// The result of a server with its state sealed; `None` if it has none.
+/// A server's result with its state sealed; `None` if it has no state.
 pub(crate) fn seal(sealer: &Sealer, binding: &StateBinding, result: &[u8]) -> Option<Vec<u8>> {
     let state = member(result, "requestState")?;
     let sealed = sealed(sealer, Purpose::RequestState, binding, state)?;
@@ -83,7 +84,7 @@ fn sealed(
     sealer.seal(purpose, &content).ok()
 }
 
-/// Opens what a client gave back. A state that was given before its caller was revoked does not count.
+/// Opens a returned state. States from before the caller's revocation are not valid.
 pub(crate) fn open(
     sealer: &Sealer,
     binding: &StateBinding,

@@ -1,4 +1,5 @@
-//! The store, the ledger, the policies and the keys that every part of a gateway uses.
+//! The resources that all parts of a gateway share: the store, the ledger, the policies and the
+//! keys.
 
 use crate::approvals::Approvals;
 use crate::authorizer::PolicyAuthorizer;
@@ -21,38 +22,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use store::{Home, LaunchKey, Location, NodeRegistry, RateCounts, StoreError, Witnessed};
 use tokio::sync::watch;
 
-/// Takes a sentence for the person who runs the gateway.
+/// Receives messages for the gateway's operator.
 pub type Remark = dyn Fn(&str) + Send + Sync;
 
-/// What every part of a gateway shares.
+/// Shared by all parts of a gateway.
 pub(crate) struct Shared {
-    /// What counts now; a reload replaces it as a whole.
+    /// The current settings; a reload replaces them as a whole.
     pub(crate) current: ArcSwap<GatewaySettings>,
     pub(crate) home: Home,
     pub(crate) location: Location,
-    /// Where several nodes share a database.
+    /// Set if several nodes share a database.
     pub(crate) lease: Option<Lease>,
     pub(crate) launch_key: LaunchKey,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) authorizer: Arc<PolicyAuthorizer>,
     pub(crate) approvals: Arc<Approvals>,
-    /// Who watches for sessions that look wrong, where rules are configured.
+    /// Detects anomalous sessions, if rules are configured.
     pub(crate) anomalies: Option<Arc<Anomalies>>,
     /// Whether `incident block-egress` has closed all egress proxies.
     pub(crate) egress: Arc<EgressBlock>,
     pub(crate) sealer: Arc<Sealer>,
-    /// What is kept of people's sign-ins.
+    /// The records of people's sign-ins.
     pub(crate) sign_ins: Arc<SignIns>,
-    /// What the definitions of all servers' tools were compiled to.
+    /// The compiled input schemas of all servers' tools.
     pub(crate) input_rules: InputRulesCache,
     pub(crate) rates: Arc<Rates>,
     pub(crate) remark: Arc<Remark>,
-    /// The Vault that servers use, with the settings that it was made with.
+    /// The Vault that servers use, with the settings it was opened with.
     pub(crate) vault: Mutex<Option<(VaultSettings, Arc<Vault>)>>,
-    /// Closes the network for all confined servers. It follows `egress`.
+    /// Cuts confined servers off from the network. Follows `egress`.
     pub(crate) egress_switch: EgressSwitch,
     pub(crate) runtime: tokio::runtime::Handle,
-    /// Who else is asked about changes, where the operator named them.
+    /// The network and model that are asked about changes, if the operator named them.
     pub(crate) upper: UpperTiers,
 }
 
@@ -63,12 +64,12 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// The settings that count now.
+    /// The current settings.
     pub(crate) fn settings(&self) -> Arc<GatewaySettings> {
         self.current.load_full()
     }
 
-    /// Reads secrets where these settings say. Servers with the same Vault share what signing in there gave.
+    /// A reader for the secrets in these settings. Servers with the same Vault share its session.
     pub(crate) fn secrets(&self, settings: &GatewaySettings) -> Result<SecretReader, BadVault> {
         let reader = SecretReader::default().opening_with(settings.age.clone());
         let Some(wanted) = &settings.vault else { return Ok(reader) };
@@ -84,13 +85,13 @@ impl Shared {
         Ok(reader.with_vault(vault))
     }
 
-    /// How tokens of the gateway's own are read, where it issues any.
+    /// Reads tokens that the gateway issued, if it issues any.
     pub(crate) fn minted_tokens(&self, settings: &GatewaySettings) -> Option<MintedTokens> {
         let issuer = settings.oauth_proxy.as_ref()?.issuer.clone();
         Some(MintedTokens { sealer: self.sealer.clone(), issuer })
     }
 
-    /// The nodes that share the store. Fails where it is a file, which one node has alone.
+    /// The nodes that share the store. Fails for a SQLite file, which only one node can use.
     pub(crate) fn open_registry(&self) -> Result<NodeRegistry, StartError> {
         match &self.location {
             Location::Postgres(address) => Ok(NodeRegistry::open(&self.home, address)?),
@@ -101,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Counts calls with the nodes that share the store, until the gateway ends.
+    /// Shares rate limits with the other nodes on the store, until the gateway shuts down.
     pub(crate) fn share_rates(&self, stop: watch::Receiver<bool>) -> Result<(), StartError> {
         let (Location::Postgres(address), Some(lease)) = (&self.location, &self.lease) else {
             return Ok(());
@@ -111,7 +112,7 @@ impl Shared {
         following.map_err(|source| StoreError::NotFollowed { source }.into())
     }
 
-    /// A connection to the store of its own.
+    /// Opens a separate connection to the store.
     pub(crate) fn open_store(&self) -> Result<Witnessed, StoreError> {
         Ok(Witnessed::new(store::open(&self.home, &self.location)?, &self.home))
     }

@@ -1,5 +1,5 @@
-//! Ids that leave the gateway and come back: sealed, so that they carry what the gateway has to know, no other caller can use
-//! them, and no table has to be kept.
+//! Ids that leave the gateway and come back. They are sealed, so that they carry the gateway's own
+//! data, cannot be used by other callers, and need no table.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,28 +9,28 @@ use ring::hkdf::{HKDF_SHA256, Salt};
 /// The longest sealed id that is opened.
 const MAX_SEALED_BYTES: usize = 64 * 1024;
 
-/// What an id is for. One that was sealed for another purpose does not open.
+/// The purpose of an id. An id sealed for another purpose cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Session,
-    /// What a client of the stateless era gives back with its next try.
+    /// The state that a client of the stateless era returns with its retry.
     RequestState,
-    /// The same, where it is the gateway that waits for the caller to sign in to a server.
+    /// The same for a retry after the gateway asked the caller to sign in.
     SignInState,
     Task,
-    /// The place in a stream behind which a client goes on.
+    /// The position from which a client resumes a stream.
     Event,
-    /// The decision on a call that waits for a person, in a link.
+    /// The link to a decision on a waiting call.
     Approval,
     /// A record of a sign-in in the store.
     SignInRecord,
-    /// A sign-in that is under way, in a cookie.
+    /// A sign-in in progress, in a cookie.
     SignInTransaction,
-    /// Who signed in with a browser, in a cookie.
+    /// The person signed in with a browser, in a cookie.
     Person,
-    /// A link by which one person signs in to one server.
+    /// A link with which one person signs in to one server.
     SignInLink,
-    /// What a client redeems for its first tokens.
+    /// The code that a client redeems for its first tokens.
     AuthorizationCode,
     AccessToken,
     RefreshToken,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// A sealer with a key that is derived from the secret for this use alone.
+    /// A sealer with a key derived from the secret, for this purpose only.
     pub(crate) fn of(secret: &[u8; 32]) -> Result<Sealer, SealError> {
         let key = Salt::new(HKDF_SHA256, b"holdpoint").extract(secret);
         let info = [b"sealed ids".as_slice()];
@@ -96,7 +96,7 @@ impl Sealer {
         Ok(URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat()))
     }
 
-    /// What was sealed; `None` if it was not sealed here for this purpose.
+    /// The sealed content; `None` if it was not sealed here for this purpose.
     pub(crate) fn open(&self, purpose: Purpose, text: &str) -> Option<Vec<u8>> {
         if text.len() > MAX_SEALED_BYTES {
             return None;
@@ -104,7 +104,7 @@ impl Sealer {
         let mut sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
         let nonce = Nonce::try_assume_unique_for_key(sealed.get(..NONCE_LEN)?).ok()?;
         let aad = Aad::from(purpose.label());
-        // In place: the content moves to the beginning, and what is behind it is cut off.
+        // Opened in place: the content moves to the start, and the rest is cut off.
         let length = self.key.open_within(nonce, aad, &mut sealed, NONCE_LEN..).ok()?.len();
         sealed.truncate(length);
         Some(sealed)
@@ -126,7 +126,7 @@ mod tests {
             let mut bytes = sealed.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(bytes).unwrap();
-            // The last character may carry bits that no byte has.
+            // The last character may have unused bits.
             if URL_SAFE_NO_PAD.decode(&forged).is_ok() {
                 assert_eq!(sealer.open(Purpose::Session, &forged), None, "at {at}");
             }

@@ -1,4 +1,4 @@
-//! One server behind the gateway: what the engine knows of it, and the links of callers to it.
+//! One server behind the gateway: the engine's state for it, and callers' links to it.
 
 mod configured;
 mod opening;
@@ -39,15 +39,15 @@ use tokio::sync::OnceCell;
 use wire::remote::{Credential, RemoteSession, TlsKey};
 use wire::{ObserveError, Upstream};
 
-/// So many failures in a row open the breaker.
+/// The number of consecutive failures that opens the breaker.
 const BREAKER_FAILURES: u32 = 5;
-/// For so long nothing is tried then.
+/// How long an open breaker blocks attempts.
 const BREAKER_PAUSE: Duration = Duration::from_secs(10);
-/// A link to a remote server that nothing was asked on for so long is ended.
+/// How long a link to a remote server may be unused before it is ended.
 const REMOTE_IDLE: Duration = Duration::from_secs(600);
 
-/// How often it is looked whether a server that is not used any more may end.
-const RETIRING_LOOK: Duration = Duration::from_millis(200);
+/// How often to check whether a server that is being retired is still in use.
+const RETIRING_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub enum ServerError {
     Store { id: ServerId, source: StoreError },
 }
 
-/// Why a caller has no link to a server.
+/// Why a caller cannot get a link to a server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LinkError {
     #[error("the server could not be started: {0}")]
@@ -78,23 +78,23 @@ pub(crate) enum LinkError {
 }
 
 impl LinkError {
-    /// Whether the server did not take the credential that it was shown.
+    /// Whether the server rejected the credential.
     pub(crate) fn is_credential_refused(&self) -> bool {
         matches!(self, LinkError::Refused(ungreeted) if ungreeted.is_credential_refused)
     }
 }
 
-/// Whose link it is. Callers with the same key share one.
+/// Identifies a link. Callers with the same key share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct LinkKey {
     pub(crate) caller: policy::IdentityKey,
-    /// The session, where each has an instance of its own.
+    /// The session, if each session has its own instance.
     pub(crate) session: Option<u64>,
-    /// The capabilities that the server is offered, as JSON.
+    /// The client capabilities to offer to the server, as JSON.
     pub(crate) capabilities: Box<[u8]>,
-    /// The era that the caller speaks: a server that speaks both is spoken to in that one.
+    /// The caller's era: a server that supports both is used in this one.
     pub(crate) era: Era,
-    /// What the caller's credential for the server rests on, where each caller has one of its own.
+    /// Identifies the caller's credential for the server, if each caller has its own.
     pub(crate) credential: Option<CallerKey>,
 }
 
@@ -103,17 +103,17 @@ pub(crate) struct LinkKey {
 pub(crate) struct ReadyLink {
     pub(crate) link: Arc<Link>,
     pub(crate) era: Era,
-    /// Whether the server has tasks in that era.
+    /// Whether the server supports tasks in that era.
     pub(crate) has_tasks: bool,
-    /// Who opened it.
+    /// The principal that opened it.
     principal: Principal,
-    /// The process that is this link's alone ends with it.
+    /// Ends the process that belongs to this link alone.
     _child: Option<ChildGuard>,
-    /// The program was not admitted, so that there is no process at the other end.
+    /// The program was not admitted, so there is no process.
     is_unstarted: bool,
 }
 
-/// The place of a link, which may be just being opened.
+/// The place of a link, which may still be opening.
 type LinkCell = Arc<OnceCell<Arc<ReadyLink>>>;
 
 /// One server behind the gateway.
@@ -123,9 +123,9 @@ pub(crate) struct GatewayServer {
     pub(crate) broker: Broker,
     secrets: SecretReader,
     upstream: Upstream,
-    /// What confines its processes, where they are confined.
+    /// Confines its processes, if they are confined.
     confiner: Option<Arc<Confiner>>,
-    /// Is told of sessions whose servers are kept from the network.
+    /// Records sessions whose servers were blocked from the network.
     recorder: Arc<Recorder>,
     driver: Sender<Wake>,
     links: Mutex<HashMap<LinkKey, LinkCell>>,
@@ -133,20 +133,20 @@ pub(crate) struct GatewayServer {
     remote: OnceCell<RemoteSession>,
     tls_key: TlsKey,
     shared_child: tokio::sync::Mutex<Option<SharedChild>>,
-    /// What is known of the eras that it speaks, as [`greet`] has it.
+    /// The flags for the server's eras, as [`greet`] maintains them.
     eras: AtomicU8,
-    /// The eras in which it has tasks, by the last greetings, as bits.
+    /// The eras in which it supports tasks, from the last greetings, as bits.
     tasks: AtomicU8,
     failures: AtomicU32,
     failed_at: Mutex<Option<Instant>>,
     next_instance: AtomicU64,
     children: Arc<AtomicU32>,
-    /// Calls of all callers that it has not answered yet.
+    /// The number of unanswered calls of all callers.
     pub(crate) calls: ServerCalls,
     is_closed: AtomicBool,
-    /// What a program has to pass before it is started, where admission is configured.
+    /// The check a program must pass before it is started, if admission is configured.
     start_check: Option<StartCheck>,
-    /// Whether an attestation is required of it.
+    /// Whether an attestation of the server is required.
     is_vouched: bool,
     runtime: tokio::runtime::Handle,
     frame_bytes: usize,
@@ -162,7 +162,7 @@ impl std::fmt::Debug for GatewayServer {
 }
 
 impl GatewayServer {
-    /// Sets a server up. Nothing is started or reached.
+    /// Sets up a server without starting or contacting it.
     pub(crate) fn open(
         settings: Arc<ServerSettings>,
         gateway: &GatewaySettings,
@@ -224,7 +224,7 @@ impl GatewayServer {
             remark: Box::new(move |sentence| remark(&format!("`{name}`: {sentence}"))),
             alarm: Box::new(|| {}),
         });
-        let engine = Arc::new(engine.reading_by(Box::new(aside)));
+        let engine = Arc::new(engine.reading_by(Box::new(run_blocking)));
         let is_vouched = vouching.is_some();
         let (checker, start_check) = match vouching {
             Some(Vouching { checker, start, .. }) => (Some(checker), start),
@@ -273,8 +273,9 @@ impl GatewayServer {
         links.get(key)?.get().filter(|ready| !ready.link.is_closed()).cloned()
     }
 
-    /// Whether it may be contacted apart from callers: an unadmitted server must not be. A remote server is checked when a
-    /// caller uses it, and before that it counts as unadmitted.
+    /// Whether the server may be contacted independently of callers: an unadmitted server must not
+    /// be. A remote server is only checked when a caller uses it, and counts as unadmitted before
+    /// that.
     pub(crate) async fn may_be_contacted(&self, known: Option<&Situation>) -> bool {
         match (&self.start_check, &self.settings.reach) {
             (Some(check), _) => check.is_admitted().await,
@@ -289,7 +290,7 @@ impl GatewayServer {
         &self.upstream
     }
 
-    /// How much it is used.
+    /// The server's metrics.
     pub(crate) fn numbers(&self) -> ServerNumbers {
         ServerNumbers {
             id: self.settings.id.to_string(),
@@ -301,7 +302,7 @@ impl GatewayServer {
         }
     }
 
-    /// The caller's link to the server, opened and greeted where there is none.
+    /// The caller's link to the server; opens and greets it if needed.
     pub(crate) async fn link(
         self: &Arc<Self>,
         key: &LinkKey,
@@ -338,7 +339,7 @@ impl GatewayServer {
         }
     }
 
-    /// Whether it had tasks in an era when it was last greeted in it.
+    /// Whether the server supported tasks in an era at the last greeting.
     pub(crate) fn has_tasks(&self, era: Era) -> bool {
         self.tasks.load(Ordering::Relaxed) & (1 << era as u8) != 0
     }
@@ -364,9 +365,9 @@ impl GatewayServer {
         let opened = self.open_unguarded(key, principal, credential, listener).await;
         match &opened {
             Ok(_) => self.failures.store(0, Ordering::Relaxed),
-            // The server did nothing wrong: callers that need no further instance go on.
+            // Not the server's fault: callers that need no new instance can continue.
             Err(LinkError::TooMany(_) | LinkError::View(_) | LinkError::NoSecret(_)) => {}
-            // One caller's credential was refused, which says nothing of the others'.
+            // The rejection of one caller's credential says nothing about the others'.
             Err(error) if error.is_credential_refused() => {}
             Err(_) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
@@ -401,10 +402,10 @@ impl GatewayServer {
         callers.map(|caller| caller.principal()).collect()
     }
 
-    /// Ends the links of callers that were revoked since they were opened, and all of them if the server was. What a caller
-    /// begins afterwards is judged again.
+    /// Ends the links of callers that were revoked since opening them, or all links if the server
+    /// was revoked. Later links are judged as usual.
     pub(crate) fn end_revoked(self: &Arc<Self>, situation: &Situation) {
-        self.take_back(self.broker.forget_revoked(situation));
+        self.revoke_in_background(self.broker.forget_revoked(situation));
         let mut ended = Vec::new();
         lock(&self.links).retain(|_, cell| {
             let revoked = cell.get().filter(|ready| situation.revoked(&ready.principal).is_some());
@@ -417,8 +418,8 @@ impl GatewayServer {
         }
     }
 
-    /// Has tokens revoked where they were issued, beside everything else.
-    fn take_back(self: &Arc<Self>, tokens: Vec<Arc<Credential>>) {
+    /// Revokes tokens at their issuer, in the background.
+    fn revoke_in_background(self: &Arc<Self>, tokens: Vec<Arc<Credential>>) {
         if tokens.is_empty() {
             return;
         }
@@ -434,7 +435,7 @@ impl GatewayServer {
         });
     }
 
-    /// Ends every link that is open now. Callers that come later get new ones.
+    /// Ends every open link. Callers that come later get new ones.
     pub(crate) fn end_links(&self) {
         let links = std::mem::take(&mut *lock(&self.links));
         for ready in links.values().filter_map(|cell| cell.get()) {
@@ -444,8 +445,8 @@ impl GatewayServer {
         }
     }
 
-    /// Ends links that nothing was asked on for long, or whose callers can ask nothing any more, and forgets those whose
-    /// server is gone.
+    /// Ends links that are idle or whose callers have no valid credential any more, and forgets
+    /// those whose server is gone.
     pub(crate) fn sweep(&self, has_left: impl Fn(&Caller) -> bool) {
         let patience = match &self.settings.reach {
             Reach::Command(command) => Duration::from_secs(command.idle_seconds),
@@ -469,7 +470,7 @@ impl GatewayServer {
         }
     }
 
-    /// Ends every link and has every process end. Nothing is opened any more.
+    /// Ends all links and processes. None can be opened afterwards.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let links = std::mem::take(&mut *lock(&self.links));
@@ -484,39 +485,40 @@ impl GatewayServer {
         let _ = self.driver.send(Wake::End);
     }
 
-    /// Ends once no caller waits for an answer any more, or after this time.
+    /// Closes the server once no caller waits for an answer, or after this time.
     pub(crate) fn retire(self: &Arc<Self>, patience: Duration) {
         let server = self.clone();
         self.runtime.spawn(async move {
             let begun = Instant::now();
             while begun.elapsed() < patience && !server.is_idle() {
-                tokio::time::sleep(RETIRING_LOOK).await;
+                tokio::time::sleep(RETIRING_POLL_INTERVAL).await;
             }
             server.close().await;
         });
     }
 
-    /// Whether nobody asks anything, and nobody asked a moment ago: a request that was routed here may be about to.
+    /// Whether no request is pending or was made a moment ago: a request that was just routed here
+    /// may be about to start.
     fn is_idle(&self) -> bool {
         lock(&self.links).values().all(|cell| match cell.get() {
-            Some(ready) => ready.link.idle().is_some_and(|idle| idle >= RETIRING_LOOK),
+            Some(ready) => ready.link.idle().is_some_and(|idle| idle >= RETIRING_POLL_INTERVAL),
             None => false,
         })
     }
 
-    /// How many processes of it run.
+    /// The number of running processes.
     pub(crate) fn child_count(&self) -> u32 {
         self.children.load(Ordering::Acquire)
     }
 
-    /// The situation by what was last recorded.
+    /// The situation as last recorded.
     pub(crate) fn recorded(&self) -> Result<Option<Arc<Situation>>, StoreError> {
         self.engine.recorded()
     }
 }
 
-/// Has the runtime give the other tasks of this thread to another one meanwhile.
-fn aside(read: &mut dyn FnMut()) {
+/// Runs a blocking read, while the runtime moves the thread's other tasks elsewhere.
+fn run_blocking(read: &mut dyn FnMut()) {
     let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {
         Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),

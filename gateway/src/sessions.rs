@@ -1,4 +1,5 @@
-//! Sessions of clients of the older era, and the streams on which clients of both eras hear what they did not ask for.
+//! Sessions of clients of the older era, and the streams on which clients of both eras receive
+//! unsolicited messages.
 
 use crate::catalog::Scope;
 use crate::sealed::{Purpose, SealError, Sealer};
@@ -14,39 +15,39 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::NodeId;
 use tokio::sync::mpsc;
 
-/// The longest capabilities that a session's id carries.
+/// The longest capabilities that fit into a session's id.
 const MAX_ASKABLE_BYTES: usize = 512;
 /// How long a session lasts.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The most messages that wait for a stream. One that is not read is ended.
+/// The most messages queued for a stream. A stream that is not read is closed.
 pub(crate) const STREAM_MESSAGES: usize = 256;
-/// The most sessions that were ended and are remembered until they would have expired.
+/// The most ended sessions that are remembered until they would have expired.
 const MAX_TOMBSTONES: usize = 100_000;
-/// The most sessions whose log level is kept.
+/// The most sessions with a stored log level.
 const MAX_LEVELS: usize = 10_000;
 /// The most open streams of one caller.
 const MAX_STREAMS_PER_CALLER: usize = 32;
 
-/// A principal, whatever its attributes are at the moment.
+/// The id of a principal, independent of its current attributes.
 pub(crate) type PrincipalId = [u8; 32];
 
-/// What a session's id says.
+/// The content of a session's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionTicket {
     pub(crate) number: u64,
-    /// The node that began it, which has what lives in a process.
+    /// The node that created the session, and holds its state.
     pub(crate) node: NodeId,
     pub(crate) began: Timestamp,
-    /// The revision that was agreed on.
+    /// The negotiated protocol revision.
     pub(crate) version: String,
-    /// The capabilities of the client by which a server may ask it something, as JSON.
+    /// The client capabilities that allow a server to ask it something, as JSON.
     pub(crate) askable: Vec<u8>,
 }
 
-/// Why a session's id does not count.
+/// Why a session's id is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoSession {
-    /// It was not made here, or is another caller's or another path's.
+    /// It was not created here, or belongs to another caller or path.
     Unknown,
     Expired,
     Ended,
@@ -59,7 +60,7 @@ struct OpenStream {
     caller: Caller,
     session: Option<u64>,
     scope: Scope,
-    /// What it asked for: lists that changed, and resources.
+    /// The lists and resources that the client wants to be notified of.
     filter: StreamFilter,
     sender: mpsc::Sender<Bytes>,
 }
@@ -67,11 +68,11 @@ struct OpenStream {
 /// What a stream carries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StreamFilter {
-    /// `None`: every list.
+    /// The lists; `None` for every list.
     pub(crate) lists: Option<HashSet<ListKind>>,
-    /// The resources that it is told of.
+    /// The resources that the client subscribed to.
     pub(crate) resources: HashSet<String>,
-    /// The raw id that notifications are marked with, where the client subscribed.
+    /// The raw id to mark notifications with, if the client subscribed.
     pub(crate) subscription: Option<Vec<u8>>,
 }
 
@@ -84,7 +85,7 @@ pub(crate) struct Sessions {
     next: AtomicU64,
     next_stream: AtomicU64,
     streams: Mutex<HashMap<u64, OpenStream>>,
-    /// Sessions that were ended before they expired, and when they would have.
+    /// Sessions that were ended before they expired, with their expiry.
     tombstones: Mutex<HashMap<u64, u64>>,
     /// The log levels that sessions have set.
     levels: Mutex<HashMap<u64, Box<str>>>,
@@ -92,7 +93,8 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(node: NodeId) -> Sessions {
-        // Numbers of an earlier run, and of other nodes, must not come again while ids with them count. A node's id is random.
+        // Numbers of an earlier run, or of other nodes, must not repeat while ids with them are
+        // valid. Node ids are random.
         let first = node.0 >> 1;
         Sessions {
             node: AtomicU64::new(node.0),
@@ -105,7 +107,8 @@ impl Sessions {
         }
     }
 
-    /// Keeps the log level of a session. Past the limit servers without sessions are asked for no log messages.
+    /// Stores the log level of a session. Above the limit, servers without sessions are not asked
+    /// for log messages.
     pub(crate) fn set_level(&self, session: u64, level: &str) {
         let mut levels = lock(&self.levels);
         if levels.len() < MAX_LEVELS || levels.contains_key(&session) {
@@ -117,12 +120,12 @@ impl Sessions {
         lock(&self.levels).get(&session).cloned()
     }
 
-    /// The node has another id from now on.
+    /// Sets a new id for this node.
     pub(crate) fn set_node(&self, node: NodeId) {
         self.node.store(node.0, Ordering::Release);
     }
 
-    /// How many sessions were begun here.
+    /// The number of sessions created here.
     pub(crate) fn begun(&self) -> u64 {
         self.next.load(Ordering::Relaxed).saturating_sub(self.first)
     }
@@ -131,7 +134,7 @@ impl Sessions {
         lock(&self.streams).values().filter(|stream| !stream.sender.is_closed()).count()
     }
 
-    /// Begins a session. Returns its id.
+    /// Creates a session. Returns its id.
     pub(crate) fn begin(
         &self,
         sealer: &Sealer,
@@ -150,13 +153,13 @@ impl Sessions {
         content.extend_from_slice(&scope_hash(scope));
         content.push(u8::try_from(version.len()).unwrap_or_default());
         content.extend_from_slice(version.as_bytes());
-        // What does not fit into an id is not offered.
+        // Capabilities that do not fit into an id are not offered.
         let askable = if askable.len() <= MAX_ASKABLE_BYTES { askable } else { b"{}" };
         content.extend_from_slice(askable);
         sealer.seal(Purpose::Session, &content)
     }
 
-    /// What a session's id says, if it is this caller's.
+    /// The content of a session's id, if it is this caller's.
     pub(crate) fn check(
         &self,
         sealer: &Sealer,
@@ -192,7 +195,7 @@ impl Sessions {
         })
     }
 
-    /// Ends a session: its streams are closed and its id does not count any more.
+    /// Ends a session: closes its streams and invalidates its id.
     pub(crate) fn end(&self, number: u64) {
         lock(&self.streams).retain(|_, stream| stream.session != Some(number));
         lock(&self.levels).remove(&number);
@@ -202,8 +205,8 @@ impl Sessions {
             tombstones.retain(|_, until| *until > now);
         }
         if tombstones.len() >= MAX_TOMBSTONES {
-            // The older half is forgotten at once, so that each further end costs little. Sessions of it count again for
-            // their own callers, and for nobody else.
+            // Forget the older half at once, so that the cost is spread. Those sessions become
+            // valid again, but only for their own callers.
             let mut numbers: Vec<u64> = tombstones.keys().copied().collect();
             let (_, middle, _) = numbers.select_nth_unstable(MAX_TOMBSTONES / 2);
             let middle = *middle;
@@ -212,12 +215,12 @@ impl Sessions {
         tombstones.insert(number, now + LIFETIME.as_secs());
     }
 
-    /// Closes every stream: the gateway ends.
+    /// Closes every stream because the gateway shuts down.
     pub(crate) fn close_streams(&self) {
         lock(&self.streams).clear();
     }
 
-    /// Opens a stream. Returns `None` if the caller has as many as it may.
+    /// Opens a stream. Returns `None` if the caller has too many.
     pub(crate) fn listen(
         &self,
         (principal, caller): (&PrincipalId, &Caller),
@@ -247,8 +250,9 @@ impl Sessions {
         Some((sender, receiver))
     }
 
-    /// Tells every stream on which this list may have changed, of callers that see something of the server.
-    pub(crate) fn tell_changed(
+    /// Notifies every stream on which this list may have changed, if its caller sees something of
+    /// the server.
+    pub(crate) fn notify_changed(
         &self,
         server: &gate::server::ServerId,
         kind: ListKind,
@@ -271,21 +275,21 @@ impl Sessions {
                 return !stream.sender.is_closed();
             }
             let message = notification(method, stream.filter.subscription.as_deref());
-            // A client that does not read its stream has to ask anew.
+            // A client that does not read its stream is disconnected.
             stream.sender.try_send(crate::reply::event(&[message.as_bytes()])).is_ok()
         });
     }
 
-    /// Sends a message to the stream of one session. Returns whether it has one.
-    pub(crate) fn tell_session(&self, session: u64, message: &[u8]) -> bool {
+    /// Sends a message to the stream of one session. Returns whether there is one.
+    pub(crate) fn send_to_session(&self, session: u64, message: &[u8]) -> bool {
         let event = crate::reply::event(&[message]);
         let streams = lock(&self.streams);
         let mut own = streams.values().filter(|stream| stream.session == Some(session));
         own.any(|stream| stream.sender.try_send(event.clone()).is_ok())
     }
 
-    /// Tells the streams of one caller that asked for it that a resource changed.
-    pub(crate) fn tell_updated(
+    /// Notifies the streams of one caller that subscribed to a resource of its change.
+    pub(crate) fn notify_updated(
         &self,
         principal: &PrincipalId,
         server: &gate::server::ServerId,
@@ -307,8 +311,8 @@ impl Sessions {
         });
     }
 
-    /// Sends a message of a server to the streams of one caller.
-    pub(crate) fn tell_caller(
+    /// Sends a server's message to the streams of one caller.
+    pub(crate) fn send_to_caller(
         &self,
         principal: &PrincipalId,
         server: &gate::server::ServerId,
@@ -383,7 +387,7 @@ mod tests {
         assert_eq!(sessions.check(&sealer, &id, &eve, &Scope::All), Err(NoSession::Unknown));
         assert_eq!(sessions.check(&sealer, &id, &ada, &other), Err(NoSession::Unknown));
         assert_eq!(sessions.check(&sealer, "x", &ada, &Scope::All), Err(NoSession::Unknown));
-        // Another node with the same key goes on with it.
+        // Another node with the same key accepts it as well.
         assert!(Sessions::new(NodeId(8)).check(&sealer, &id, &ada, &Scope::All).is_ok());
         sessions.end(ticket.number);
         assert_eq!(sessions.check(&sealer, &id, &ada, &Scope::All), Err(NoSession::Ended));
@@ -427,9 +431,9 @@ mod tests {
             sessions.listen(by, Some(1), &Scope::All, StreamFilter::default()).unwrap();
         let (_kept, mut prompts) = sessions.listen(by, None, &Scope::All, filter).unwrap();
         let server = "files".parse().unwrap();
-        sessions.tell_changed(&server, ListKind::Tools, &|_| true);
-        sessions.tell_changed(&server, ListKind::Tools, &|_| false);
-        sessions.tell_changed(&server, ListKind::Prompts, &|_| true);
+        sessions.notify_changed(&server, ListKind::Tools, &|_| true);
+        sessions.notify_changed(&server, ListKind::Tools, &|_| false);
+        sessions.notify_changed(&server, ListKind::Prompts, &|_| true);
         let heard = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();
         assert!(heard.contains("tools/list_changed"), "{heard}");
         let next = String::from_utf8(tools.try_recv().unwrap().to_vec()).unwrap();

@@ -1,8 +1,9 @@
-//! People's sign-ins with a browser: to the gateway at their identity provider, for clients that ask the gateway for tokens
-//! (the OAuth proxy), and to servers that want every person's own account.
+//! People's sign-ins with a browser: to the gateway through their identity provider, for clients
+//! that ask the gateway for tokens (the OAuth proxy), and to servers that need each person's own
+//! account.
 //!
-//! INVARIANT: nothing here reads or answers a call. What it gives out are tokens for one URL of this gateway, and what it keeps
-//! is sealed with the key that nodes share before it reaches the store.
+//! INVARIANT: nothing here reads or answers a call. Tokens that it issues are for a single URL of
+//! this gateway, and data that it stores is first sealed with the key that nodes share.
 
 mod account;
 mod authorize;
@@ -46,22 +47,22 @@ pub(crate) use refused::REFUSED_EVENT;
 const MAX_BODY_BYTES: usize = 64 * 1024;
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The paths of people's sign-ins.
+/// The routes of sign-ins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SignInRoute {
-    /// The document of RFC 8414.
+    /// The metadata document of RFC 8414.
     Metadata,
     Authorize,
     Consent,
-    /// Where the identity provider sends a browser back to.
+    /// The identity provider's redirect target.
     Callback,
     Token,
     Revoke,
-    /// The gateway's own client-id metadata document, for authorization servers of servers.
+    /// The gateway's own client ID metadata document, for servers' authorization servers.
     ClientDocument,
-    /// A link by which a person signs in to a server.
+    /// A link with which a person signs in to a server.
     Link(ServerId),
-    /// Where the authorization server of a server sends a browser back to.
+    /// The redirect target of a server's authorization server.
     UpstreamCallback(ServerId),
     Account,
     SignOut,
@@ -87,7 +88,7 @@ impl SignInRoute {
         path.strip_prefix("/sign-in/")?.parse().ok().map(SignInRoute::Link)
     }
 
-    /// Whether only the OAuth proxy has it.
+    /// Whether the route exists only with the OAuth proxy.
     fn is_proxys(&self) -> bool {
         matches!(
             self,
@@ -99,7 +100,7 @@ impl SignInRoute {
         )
     }
 
-    /// Whether a browser shows what it answers.
+    /// Whether a browser displays the response.
     fn is_shown(&self) -> bool {
         match self {
             SignInRoute::Metadata
@@ -124,7 +125,7 @@ impl SignInRoute {
     }
 }
 
-/// A request of a browser or a client.
+/// A request from a browser or a client.
 pub(super) struct Asked<'a> {
     node: &'a Arc<Node>,
     parts: &'a Parts,
@@ -144,14 +145,14 @@ impl Asked<'_> {
         format!("{}{path}", self.public_url)
     }
 
-    /// Writes what a person did to the ledger.
+    /// Records a person's action in the ledger.
     fn note(&self, name: &str, person: &str, data: &serde_json::Value) {
         self.node.shared.recorder.event("gateway", name, Some(person), data);
     }
 }
 
 impl Node {
-    /// Answers a request of a browser or a client that is about a sign-in.
+    /// Answers a sign-in request from a browser or a client.
     pub(crate) async fn respond_sign_in<B>(
         self: Arc<Self>,
         route: SignInRoute,
@@ -203,7 +204,7 @@ impl Node {
 }
 
 impl Asked<'_> {
-    /// What clients have to know of the authorization server (RFC 8414).
+    /// The authorization server metadata for clients (RFC 8414).
     fn server_metadata(&self) -> Reply {
         let takes_documents = self.proxy().is_some_and(|proxy| !proxy.client_hosts.is_none());
         let document = json!({
@@ -224,7 +225,7 @@ impl Asked<'_> {
         reply::json(StatusCode::OK, [Bytes::from(document.to_string())])
     }
 
-    /// What authorization servers of servers have to know of the gateway as their client.
+    /// The gateway's client metadata for servers' authorization servers.
     fn client_document(&self) -> Reply {
         let settings = self.node.shared.settings();
         let redirects = upstream::redirect_uris(&settings, &self.public_url);
@@ -241,8 +242,8 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a browser loads a page into another one (Fetch Metadata). It would not show the page, whose headers forbid frames;
-/// refused here, the attempt is recorded too.
+/// Whether a browser is loading a page into another one (Fetch Metadata). The page's headers forbid
+/// frames anyway; refusing here also records the attempt.
 fn is_framed(parts: &Parts) -> bool {
     const FRAMES: [&str; 5] = ["embed", "fencedframe", "frame", "iframe", "object"];
     let shown_in = parts.headers.get("sec-fetch-dest").and_then(|value| value.to_str().ok());

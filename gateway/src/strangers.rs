@@ -1,5 +1,5 @@
-//! Requests of callers that proved no identity: counted, and recorded at most once a source and second, so that a flood of
-//! them fills no ledger.
+//! Unauthenticated requests: counted, and recorded at most once per source and second, so that a
+//! flood of them cannot fill a ledger.
 
 use crate::node::Node;
 use crate::sign_in::REFUSED_EVENT;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(1);
-/// The most sources that are told apart within a second. Others count as one.
+/// The most sources that are distinguished within a second. All others count as one.
 const MAX_SOURCES: usize = 64;
 
 #[derive(Debug, Default)]
@@ -20,18 +20,18 @@ pub(crate) struct Strangers {
     recent: Mutex<HashMap<Told, Recent>>,
 }
 
-/// What is recorded at most once a second: a source, with the reason where it is about a sign-in.
+/// The key for rate limiting: a source, with the reason if it concerns a sign-in.
 type Told = (Option<IpAddr>, Option<&'static str>);
 
 #[derive(Debug, Clone, Copy)]
 struct Recent {
     at: Instant,
-    /// Refusals since, which are recorded with the next one.
+    /// Refusals that will be recorded with the next one.
     unrecorded: u64,
 }
 
 impl Strangers {
-    /// How many there were.
+    /// The number of refused requests.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -44,7 +44,8 @@ impl Strangers {
         node.shared.recorder.event("gateway", "auth.refused", None, &data);
     }
 
-    /// The same for a sign-in that is refused. Reasons are recorded apart: an attack is not hidden behind a mistake.
+    /// The same for a refused sign-in. Each reason is limited separately, so that an attack is not
+    /// hidden behind a mistake.
     pub(crate) fn note_sign_in(
         &self,
         node: &Node,
@@ -63,7 +64,7 @@ impl Strangers {
         node.shared.recorder.event("gateway", REFUSED_EVENT, None, &data);
     }
 
-    /// The source and how many refusals are to be recorded now, if any.
+    /// The source and number of refusals to record now, if any.
     fn due(&self, source: Told, now: Instant) -> Option<(Told, u64)> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |recent: &Recent| now.duration_since(recent.at) >= PAUSE;

@@ -1,5 +1,5 @@
-//! Ids of tasks as callers know them: sealed, so that they carry where the task is and which call made it, and no other caller
-//! can use them.
+//! The task ids that callers use: sealed, so that they contain where the task is and which call
+//! created it, and other callers cannot use them.
 
 use crate::greeting::Era;
 use crate::sealed::{Purpose, Sealer};
@@ -8,29 +8,31 @@ use contract::time::Timestamp;
 use gate::server::ServerId;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long an id counts. A server may forget its task sooner, and says so itself then.
+/// How long an id is valid. A server may forget its task sooner, and reports that itself.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The most bytes of arguments that an id carries, so that it fits into a header. A call with more makes no task.
+/// The most bytes of arguments in an id, so that it fits into a header. A call with larger
+/// arguments cannot create a task.
 pub(crate) const MAX_TASK_ARGUMENTS_BYTES: usize = 2_048;
 /// The longest id that a server may give a task.
 const MAX_OWN_ID_BYTES: usize = 512;
 
-/// A task, and the call that made it: each request about the task is authorized like that call.
+/// A task, and the call that created it: each request about the task is authorized like that call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskTicket {
     pub(crate) server: ServerId,
     pub(crate) era: Era,
-    /// The server's own name of the tool.
+    /// The server's own name for the tool.
     pub(crate) tool: String,
     pub(crate) arguments: Option<Vec<u8>>,
-    /// The capabilities that the server was offered with the call, as JSON: they tell which of the caller's links it took.
+    /// The capabilities offered to the server with the call, as JSON: they determine which of the
+    /// caller's links was used.
     pub(crate) capabilities: Vec<u8>,
-    /// The server's own id of the task.
+    /// The server's own id for the task.
     pub(crate) task: String,
 }
 
 impl TaskTicket {
-    /// The id that the caller gets. Returns `None` if the server's own id is too long.
+    /// The id for the caller. Returns `None` if the server's own id is too long.
     pub(crate) fn seal(&self, sealer: &Sealer, principal: &PrincipalId) -> Option<String> {
         self.seal_at(sealer, principal, now())
     }
@@ -61,7 +63,8 @@ impl TaskTicket {
         sealer.seal(Purpose::Task, &content).ok()
     }
 
-    /// What an id says; `None` if it was not made here for this caller, too long ago, or before its caller was revoked.
+    /// The content of an id; `None` if it was not created here for this caller, has expired, or is
+    /// older than the caller's revocation.
     pub(crate) fn open(
         sealer: &Sealer,
         principal: &PrincipalId,

@@ -1,33 +1,34 @@
-//! What the tasks of one link are called: by the server, and by the caller that made them. Messages of the server that name a
-//! task are told under the caller's name for it, and a message about any other task is told to nobody.
+//! The ids of tasks on one link: the server's, and those given to the caller. Server messages about
+//! a task get the caller's id, and messages about unknown tasks are dropped.
 
 use crate::frame::{Edits, member, quoted};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The member of `_meta` by which a message belongs to a task.
+/// The member of `_meta` that links a message to a task.
 pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// The extension by which the stateless era has tasks.
+/// The extension for tasks in the stateless era.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The most tasks of one link whose messages are told. The oldest is forgotten first; it can still be asked for.
+/// The most tasks per link whose messages are passed on. The oldest is forgotten first; it can
+/// still be queried.
 const MAX_NAMED_TASKS: usize = 1_000;
 
-/// A message that names a task which is not the caller's.
+/// The message names a task that is not the caller's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ForeignTask;
 
-/// One task under both of its names.
+/// One task under both of its ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskName {
     /// The server's id.
     pub(crate) own: String,
-    /// The sealed id that the caller has.
+    /// The sealed id given to the caller.
     pub(crate) given: String,
 }
 
-/// The tasks that were made on a link.
+/// The tasks created on a link.
 #[derive(Debug, Default)]
 pub(crate) struct TaskNames(Mutex<VecDeque<TaskName>>);
 
@@ -41,13 +42,13 @@ impl TaskNames {
         names.push_back(name);
     }
 
-    /// A message of the server with the caller's names of its tasks.
+    /// A server's message with the caller's task ids.
     pub(crate) fn told<'m>(&self, message: &'m [u8]) -> Result<Cow<'m, [u8]>, ForeignTask> {
         let parts = [member(message, "params"), member(message, "result")];
         self.replaced(message, parts, |name| (&name.own, &name.given))
     }
 
-    /// A message of the caller with the server's names.
+    /// A caller's message with the server's task ids.
     pub(crate) fn asked<'m>(&self, message: &'m [u8]) -> Result<Cow<'m, [u8]>, ForeignTask> {
         let parts = [member(message, "params"), member(message, "result")];
         self.replaced(message, parts, |name| (&name.given, &name.own))
@@ -78,7 +79,7 @@ impl TaskNames {
     }
 }
 
-/// The raw ids of tasks in parameters or a result: its own, and the one that it belongs to.
+/// The raw task ids in parameters or a result: the object's own, and the one it belongs to.
 fn places(object: &[u8]) -> Vec<&[u8]> {
     let inner = member(object, "result").and_then(related_task);
     [member(object, "taskId"), related_task(object), inner].into_iter().flatten().collect()
@@ -89,12 +90,12 @@ pub(crate) fn related_task(object: &[u8]) -> Option<&[u8]> {
     related_task_in(member(object, "_meta")?)
 }
 
-/// The same in a `_meta`.
+/// Like [`related_task`], within `_meta`.
 pub(crate) fn related_task_in(meta: &[u8]) -> Option<&[u8]> {
     member(member(meta, RELATED_TASK)?, "taskId")
 }
 
-/// A result about one task, under the caller's name for it. A result that names another task is not about it.
+/// A result about one task, with the caller's id for it. Fails if the result names another task.
 pub(crate) fn renamed(result: &[u8], name: &TaskName) -> Result<Vec<u8>, ForeignTask> {
     let mut edits = Edits::of(result);
     for place in places(result) {

@@ -1,8 +1,9 @@
-//! Spans of calls, sent to an OpenTelemetry collector where the configuration names one: what the gateway did with a request
-//! (`front`), what it took to decide (`decision`), and the server's part (`upstream`).
+//! Spans of calls, sent to an OpenTelemetry collector if the configuration names one: the gateway's
+//! work on a request (`front`), the decision (`decision`), and the server's part (`upstream`).
 //!
-//! A call never waits for a span: the queue is bounded, and what does not fit is counted and dropped. Attributes are names
-//! that receipts have too; no argument, result, token or header is among them.
+//! A call never waits for a span: the queue is bounded, and spans that do not fit are counted and
+//! dropped. Attributes only hold names that are also in receipts, never arguments, results, tokens
+//! or headers.
 
 use crate::counts::METHODS;
 use engine::export::{Otlp, OtlpSender};
@@ -14,31 +15,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 
-/// Calls whose spans wait to be sent. Past it they are dropped.
+/// The most calls whose spans are queued. Further ones are dropped.
 const QUEUE: usize = 4_096;
-/// The most calls of one request to the collector.
+/// The most calls per request to the collector.
 const BATCH: usize = 256;
-/// How long a batch that is not full waits.
+/// How long a partial batch waits.
 const PAUSE: Duration = Duration::from_secs(1);
-/// So many characters of a tool's name are told.
+/// How many characters of a tool's name are sent.
 const MAX_NAME: usize = 64;
 
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Where spans go.
+/// Exports spans.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     queue: mpsc::Sender<Ended>,
     counts: Arc<SpanCounts>,
 }
 
-/// Calls by what became of their spans.
+/// Calls by the fate of their spans.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     exported: AtomicU64,
     /// The queue was full.
     dropped: AtomicU64,
-    /// The collector did not take them.
+    /// The collector rejected them.
     failed: AtomicU64,
 }
 
@@ -54,7 +55,7 @@ impl SpanCounts {
 }
 
 impl Tracer {
-    /// Begins to send to a collector, on this runtime.
+    /// Starts to export to a collector, on this runtime.
     pub(crate) fn start(otlp: Otlp, runtime: &tokio::runtime::Handle) -> std::io::Result<Tracer> {
         let sender = OtlpSender::new(otlp)?;
         let (queue, waiting) = mpsc::channel(QUEUE);
@@ -67,8 +68,8 @@ impl Tracer {
         &self.counts
     }
 
-    /// Begins the spans of a request, in the trace that the caller names or in one of its own. `None` if the caller says that
-    /// the trace is not recorded.
+    /// Starts the spans of a request, in the caller's trace or a new one. Returns `None` if the
+    /// caller marked the trace as not sampled.
     pub(crate) fn begin(self: &Arc<Self>, headers: &HeaderMap, begun: Instant) -> Option<CallSpan> {
         let parent = match crate::front::header(headers, TRACE_PARENT.as_str()) {
             Some(text) => {
@@ -98,7 +99,7 @@ impl Tracer {
     }
 }
 
-/// What `traceparent` says.
+/// The content of `traceparent`.
 struct Parent {
     trace: [u8; 16],
     span: Option<[u8; 8]>,
@@ -125,7 +126,7 @@ fn random<const N: usize>() -> Option<[u8; N]> {
     getrandom::fill(&mut bytes).ok().map(|()| bytes)
 }
 
-/// The spans of one request, which end when this is dropped.
+/// The spans of one request; they end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct CallSpan {
     tracer: Arc<Tracer>,
@@ -141,13 +142,13 @@ impl CallSpan {
         }
     }
 
-    /// What is asked for. A method that the caller made up is told as `other`.
+    /// Sets the method. Unknown methods, which callers can make up, are recorded as `other`.
     pub(crate) fn asks(&self, method: &str) {
         let known = METHODS.into_iter().find(|known| *known == method);
         self.note(|call, _| call.method = known.unwrap_or("other"));
     }
 
-    /// Where it goes.
+    /// Sets the server and tool.
     pub(crate) fn goes_to(&self, server: &ServerId, tool: Option<&str>) {
         let tool = tool.map(|tool| tool.chars().take(MAX_NAME).collect());
         self.note(|call, _| {
@@ -156,23 +157,24 @@ impl CallSpan {
         });
     }
 
-    /// It is decided, and on its way if it is permitted.
+    /// Marks the end of the decision.
     pub(crate) fn decided(&self) {
         self.note(|call, now| call.decided = Some(now));
     }
 
-    /// The server's part is over.
+    /// Marks the end of the server's part.
     pub(crate) fn answered(&self) {
         self.note(|call, now| call.answered = Some(now));
     }
 
-    /// The trace as receipts have it.
+    /// The trace id as in receipts.
     pub(crate) fn trace_id(&self) -> Option<String> {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         call.as_ref().map(|call| hex::encode(call.trace))
     }
 
-    /// Puts the server's part into the headers that go on to it: its own spans are below ours.
+    /// Adds the server's part to the forwarded headers, so that the server's spans are its
+    /// children.
     pub(crate) fn join(&self, headers: &mut Vec<(HeaderName, HeaderValue)>) {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Ended { trace, ids: [.., upstream], .. }) = call.as_ref() else { return };
@@ -194,12 +196,12 @@ impl Drop for CallSpan {
     }
 }
 
-/// A request that was answered.
+/// A request whose spans have ended.
 #[derive(Debug)]
 struct Ended {
     trace: [u8; 16],
     parent: Option<[u8; 8]>,
-    /// Of the front, the decision and the server's part.
+    /// The span ids of the front, the decision and the server's part.
     ids: [[u8; 8]; 3],
     begun_at: SystemTime,
     method: &'static str,
@@ -211,7 +213,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// The spans in OTLP's JSON.
+    /// The spans as OTLP JSON.
     fn spans(&self) -> Vec<Value> {
         let [front, decision, upstream] = &self.ids;
         let begun = self.begun_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -234,7 +236,7 @@ impl Ended {
                 "attributes": attributes,
             })
         };
-        // 1 is internal, 2 a server's and 3 a client's.
+        // Span kinds: 1 is internal, 2 server, 3 client.
         let whole = format!("front {}", self.method);
         let mut spans =
             vec![span(front, self.parent.as_ref(), &whole, 2, Duration::ZERO, self.took)];
@@ -251,7 +253,7 @@ fn attribute(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }
 
-/// 64-bit integers are strings in protobuf's JSON.
+/// Protobuf's JSON encodes 64-bit integers as strings.
 fn nanoseconds(since: Duration) -> String {
     since.as_nanos().to_string()
 }
@@ -269,7 +271,8 @@ fn body(calls: &[Ended]) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Sends what ended, in batches, until the gateway is gone. What a collector does not take is counted and not sent again.
+/// Exports ended spans in batches until the gateway shuts down. What a collector rejects is counted
+/// and not sent again.
 async fn export(sender: OtlpSender, mut waiting: mpsc::Receiver<Ended>, counts: Arc<SpanCounts>) {
     let mut calls = Vec::with_capacity(BATCH);
     while waiting.recv_many(&mut calls, BATCH).await > 0 {

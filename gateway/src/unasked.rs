@@ -1,4 +1,4 @@
-//! What a server says to a caller without having been asked, and who is told of it.
+//! Unsolicited messages from a server, and who gets them.
 
 use crate::asking;
 use crate::mcp::Visit;
@@ -16,18 +16,18 @@ use engine::principal::Principal;
 use gate::server::ServerId;
 use std::sync::Arc;
 
-/// Whose link it is that something is heard on.
+/// The owner of the link on which a message arrived.
 struct Hearer {
     principal: Arc<Principal>,
     principal_id: PrincipalId,
     session: Option<u64>,
     server: ServerId,
-    /// Whether this is the only node that hears it, so that the others have to be told.
+    /// Whether only this node receives the message, so that it must forward it to the others.
     is_only_here: bool,
 }
 
 impl Node {
-    /// Hears what a server says to a caller without having been asked.
+    /// The listener for unsolicited messages from a server to a caller.
     pub(crate) fn listener(
         self: &Arc<Self>,
         visit: &Visit,
@@ -44,51 +44,55 @@ impl Node {
         Box::new(move |unasked: &Unasked<'_>| {
             let Some(node) = node.upgrade() else { return };
             match unasked.method {
-                // A list that changed is told to every caller once the catalog has it.
+                // Callers are notified of a changed list once the catalog has it.
                 method if method.ends_with("/list_changed") => {}
-                // It is told on the stream of the subscription that asked for it, and on no other.
+                // Only sent on the stream of the subscription that asked for it.
                 "notifications/tasks" => {}
-                "notifications/resources/updated" => node.tell_updated(&hearer, unasked),
-                _ => node.tell_unasked(&hearer, unasked),
+                "notifications/resources/updated" => node.notify_updated(&hearer, unasked),
+                _ => node.forward_unasked(&hearer, unasked),
             }
         })
     }
 
-    fn tell_unasked(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
+    fn forward_unasked(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
         let Some(link) = &unasked.link else { return };
         let Some(passed) = self.questions.pass(hearer.session, link, unasked.bytes) else { return };
         match (unasked.id, hearer.session) {
             (Some(id), Some(session)) => {
-                if !self.sessions.tell_session(session, &passed.message) {
+                if !self.sessions.send_to_session(session, &passed.message) {
                     asking::refuse(link, id);
                 }
             }
             (Some(_), None) => {}
             (None, _) => {
                 let (principal, server) = (&hearer.principal_id, &hearer.server);
-                self.sessions.tell_caller(principal, server, &passed.message);
-                self.tell_nodes(hearer, &passed.message);
+                self.sessions.send_to_caller(principal, server, &passed.message);
+                self.forward_to_nodes(hearer, &passed.message);
             }
         }
     }
 
-    /// A resource changed. Whoever may not read it does not learn that.
-    fn tell_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
+    /// Reports a changed resource. Callers that may not read it are not told.
+    fn notify_updated(&self, hearer: &Hearer, unasked: &Unasked<'_>) {
         let Hearer { principal, principal_id, server, .. } = hearer;
         let Some(uri) = updated_uri(unasked.bytes) else { return };
         let target = Target { entry_type: EntryType::Resource, key: &uri };
         let call = Call::about(Subject::Entry(target));
         let authorization = self.shared.authorizer.authorize(principal, server, &call);
         if let Authorization::Permit { .. } = authorization {
-            self.sessions.tell_caller(principal_id, server, unasked.bytes);
-            self.sessions.tell_updated(principal_id, server, &uri);
-            self.tell_nodes(hearer, unasked.bytes);
+            self.sessions.send_to_caller(principal_id, server, unasked.bytes);
+            self.sessions.notify_updated(principal_id, server, &uri);
+            self.forward_to_nodes(hearer, unasked.bytes);
         }
     }
 
-    fn tell_nodes(&self, hearer: &Hearer, message: &[u8]) {
+    fn forward_to_nodes(&self, hearer: &Hearer, message: &[u8]) {
         let Some(cluster) = self.cluster.as_ref().filter(|_| hearer.is_only_here) else { return };
         let (principal, server) = (hearer.principal_id, hearer.server.clone());
-        cluster.tell_nodes(Told { principal, server, message: Bytes::copy_from_slice(message) });
+        cluster.forward_to_nodes(Told {
+            principal,
+            server,
+            message: Bytes::copy_from_slice(message),
+        });
     }
 }

@@ -1,5 +1,5 @@
-//! What a gateway does by itself, off the path of every call: it follows the store, renews key sets and certificates, notes
-//! the use of keys, and ends links that are idle.
+//! Background work of a gateway, off the path of every call: follows the store, renews key sets and
+//! certificates, records the use of keys, and ends idle links.
 
 use crate::node::{Node, StartError};
 use engine::recorder::now;
@@ -8,16 +8,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::{Store, StoreError, Witnessed};
 
-/// How often it is looked whether anything changed in the store. With the time to read it, a key that was revoked counts
-/// for less than 300 ms.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often the store is polled for changes. Including the time to read it, a revoked key stays
+/// valid for less than 300 ms.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How often links are swept.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How often the files of TLS are looked at.
-const TLS_LOOK: Duration = Duration::from_secs(5);
+/// How often the TLS files are checked.
+const TLS_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the use of keys is written.
 const KEY_USES: Duration = Duration::from_secs(60);
-/// How often key sets are fetched, so that a key that its issuer withdrew stops to count.
+/// How often key sets are fetched, so that a key that its issuer withdrew becomes invalid.
 const KEY_SETS: Duration = Duration::from_secs(300);
 
 impl Node {
@@ -31,7 +31,7 @@ impl Node {
             node.catalog().servers.values().for_each(|known| known.server.sweep(has_left));
         });
         if self.tls.is_some() {
-            self.every(TLS_LOOK, |node| async move {
+            self.every(TLS_CHECK_INTERVAL, |node| async move {
                 let _ = tokio::task::spawn_blocking(move || node.look_at_tls()).await;
             });
         }
@@ -47,7 +47,7 @@ impl Node {
         Ok(())
     }
 
-    /// Does something repeatedly for as long as there is a gateway.
+    /// Runs a task repeatedly as long as the gateway exists.
     fn every<F>(self: &Arc<Self>, pause: Duration, act: impl Fn(Arc<Node>) -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send,
@@ -66,17 +66,17 @@ impl Node {
         });
     }
 
-    /// Takes over the keys and rebuilds the catalog whenever the store changes.
+    /// Reloads the keys and rebuilds the catalog whenever the store changes.
     fn follow_store(self: &Arc<Self>, store: Witnessed) -> Result<(), StartError> {
         let node = Arc::downgrade(self);
         std::thread::Builder::new()
             .name("catalog".to_owned())
             .spawn(move || {
                 let mut store = store;
-                // The first look finds what changed between the start and now.
+                // The first pass finds changes between the start and now.
                 let (mut version, mut has_keys) = (None, true);
                 loop {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                     let Some(node) = Weak::upgrade(&node) else { return };
                     if *node.stop.borrow() {
                         return;
@@ -92,7 +92,7 @@ impl Node {
                             node.remark(&format!("{which}: they cannot be read: {error}"));
                         }
                         has_keys = taken.is_ok();
-                        // Without the keys it has to be looked again, although nothing changes meanwhile.
+                        // If the keys could not be read, try again even if nothing changes.
                         version = now.filter(|_| has_keys);
                         node.refresh();
                         node.end_revoked_sign_ins();
@@ -100,8 +100,8 @@ impl Node {
                             .servers
                             .values()
                             .for_each(|known| known.server.broker.forget_people());
-                        // A store that does not answer now is asked again with its next change, or when the call has
-                        // waited for long enough.
+                        // If the store does not answer, the next change or the call's timeout tries
+                        // again.
                         let _ = node.shared.approvals.catch_up();
                         node.report_drill(&mut store);
                     }
@@ -111,10 +111,10 @@ impl Node {
         Ok(())
     }
 
-    /// Takes over the static keys, and has open streams look whether theirs still counts.
+    /// Reloads the static keys, and makes open streams check that theirs is still valid.
     pub(crate) fn take_keys(&self, store: &dyn Store) -> Result<(), StoreError> {
         let taken = self.authenticator().reload_keys(store);
-        // Also where the keys cannot be read: a state in doubt is an incident that is on.
+        // Even if the keys cannot be read: a state in doubt counts as an incident.
         if let Ok(state) = store.incident() {
             self.take_incident(state);
         }
@@ -122,7 +122,7 @@ impl Node {
         taken
     }
 
-    /// Takes a new certificate over, if the files have one. On an error the earlier one stays.
+    /// Loads a new certificate from the files, if there is one. On an error, the current one stays.
     pub fn renew_tls(&self) -> Result<bool, StartError> {
         let Some(tls) = &self.tls else { return Ok(false) };
         tls.renew().map_err(|error| StartError::Tls(error.to_string()))

@@ -1,4 +1,5 @@
-//! Who vouches for a server, at the gateway: the checker of its calls, and the check before a program is started.
+//! Attestation of servers at the gateway: the check of calls, and the check before a program is
+//! started.
 //!
 //! INVARIANT: under the flavor `enclaved` a program that is not admitted is not started with the operator's variables.
 
@@ -11,10 +12,10 @@ use std::time::{Duration, Instant};
 use wire::Upstream;
 use wire::attestation::Greeting;
 
-/// How long a program may take to say who vouches for it.
+/// How long a program may take to present its attestation.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What admission needs of one server.
+/// The parts that admission of one server needs.
 #[derive(Debug)]
 pub(crate) struct Vouching {
     pub(crate) checker: Checker,
@@ -23,13 +24,13 @@ pub(crate) struct Vouching {
 }
 
 impl Vouching {
-    /// `None` where no attestation is required. `file` is that of the program.
+    /// Returns `None` if no attestation is required. `file` is the program's file.
     pub(crate) fn of(
         settings: &ServerSettings,
         upstream: &Upstream,
         file: Option<&PathBuf>,
     ) -> Result<Option<Vouching>, RulesError> {
-        // Every path of the settings is absolute already.
+        // All paths in the settings are already absolute.
         let rules = || AdmissionRules::of(&settings.admission, Path::new(""));
         let Some(first) = rules()? else { return Ok(None) };
         let (flavor, max_age) = (first.terms.flavor(), first.max_age);
@@ -55,7 +56,7 @@ impl Vouching {
     }
 }
 
-/// Whether a program may be started.
+/// Checks whether a program may be started.
 #[derive(Debug, Clone)]
 pub(crate) struct StartCheck {
     inner: Arc<Mutex<Inner>>,
@@ -69,7 +70,8 @@ struct Inner {
 }
 
 impl StartCheck {
-    /// Checks it, where the last check is too old. The program is asked in a clean environment.
+    /// Whether the program is admitted. Checks again if the last check is too old, with the program
+    /// in a clean environment.
     pub(crate) async fn is_admitted(&self) -> bool {
         let (inner, max_age) = (self.inner.clone(), self.max_age);
         let checking = tokio::task::spawn_blocking(move || {

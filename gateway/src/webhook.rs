@@ -1,8 +1,8 @@
-//! Tells another system of calls that wait for a person. What is sent has no argument, is signed as Standard Webhooks says,
-//! and links to where an approver decides.
+//! Notifies another system of calls that wait for approval. A notification contains no arguments,
+//! is signed according to Standard Webhooks, and links to where an approver decides.
 //!
-//! INVARIANT: an answer of the receiver decides nothing, and a link decides nothing either: who follows it has to prove to
-//! the admin API that they are an approver.
+//! INVARIANT: neither the receiver's response nor a link decides anything: a person who follows the
+//! link has to prove to the admin API that they are an approver.
 
 use crate::approvals::ShownCall;
 use crate::resources::Remark;
@@ -25,20 +25,20 @@ use wire::attestation::FetchLimits;
 use wire::service::{ServiceAddress, ServiceBody, ServiceRequest};
 use zeroize::Zeroizing;
 
-/// The most notifications that wait to be sent. Further ones are counted as failed.
+/// The most queued notifications. Further ones count as failed.
 const MAX_QUEUED: usize = 1_000;
-/// How many are sent at once.
+/// How many notifications are sent at once.
 const AT_ONCE: usize = 8;
-/// How long the receiver may take, and the longest answer that is read of it.
+/// The timeout of the receiver, and the longest response that is read.
 const LIMITS: FetchLimits = FetchLimits { bytes: 64 * 1024, patience: Duration::from_secs(10) };
-/// How long to wait before each further try.
+/// The pauses before the retries.
 const PAUSES: [Duration; 4] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
     Duration::from_secs(25),
     Duration::from_secs(120),
 ];
-/// The shortest secret that signs.
+/// The shortest signing secret.
 const MIN_SECRET_BYTES: usize = 16;
 
 /// Why the configured webhook cannot be used.
@@ -46,7 +46,7 @@ const MIN_SECRET_BYTES: usize = 16;
 pub(crate) enum BadWebhook {
     #[error("`approval.webhook`: {0}")]
     Secret(#[from] SecretError),
-    // Never with the address: many have a secret in it.
+    // Never include the address: it often contains a secret.
     #[error("`approval.webhook.url`: {0}")]
     Address(String),
     #[error(
@@ -55,7 +55,7 @@ pub(crate) enum BadWebhook {
     ShortSecret,
 }
 
-/// What a decision by a link carries beside the approver's own identity.
+/// The content of a ticket in a link: which decision on which call, until when.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ticket {
@@ -64,21 +64,21 @@ struct Ticket {
     until: i64,
 }
 
-/// Whether a ticket was made by a gateway of this cluster for this decision on this call, and still counts. It is used up
-/// with the call: a call is decided on once.
+/// Whether a ticket was created by this cluster for this decision on this call, and is still valid.
+/// It is used up with the call, which can only be decided once.
 pub(crate) fn is_ticket_for(sealer: &Sealer, text: &str, id: &str, act: &str) -> bool {
     let opened = sealer.open(Purpose::Approval, text);
     let ticket = opened.and_then(|bytes| serde_json::from_slice::<Ticket>(&bytes).ok());
     ticket.is_some_and(|it| it.id == id && it.act == act && it.until > now().0)
 }
 
-/// The way to the receiver.
+/// The queue of notifications to the receiver.
 #[derive(Debug)]
 pub(crate) struct Webhook {
     queue: mpsc::Sender<Notification>,
     failures: Arc<AtomicU64>,
     sealer: Arc<Sealer>,
-    /// Where the admin API is for approvers.
+    /// The base URL of the admin API for approvers.
     base: String,
 }
 
@@ -90,7 +90,8 @@ struct Notification {
 }
 
 impl Webhook {
-    /// Nothing is reached. Notifications are sent by tasks of the runtime for as long as this is there.
+    /// Opens the webhook without contacting the receiver. Tasks on the runtime send notifications
+    /// as long as it exists.
     pub(crate) fn open(
         settings: &WebhookSettings,
         public_url: &str,
@@ -118,15 +119,15 @@ impl Webhook {
         Ok(Webhook { queue, failures, sealer, base: base.trim_end_matches('/').to_owned() })
     }
 
-    /// Tells of a call that waits. Never blocks.
-    pub(crate) fn tell(&self, call: &ShownCall) {
+    /// Queues a notification of a waiting call. Never blocks.
+    pub(crate) fn notify(&self, call: &ShownCall) {
         let notification = self.notification(call);
         if notification.is_none_or(|it| self.queue.try_send(it).is_err()) {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many notifications did not arrive.
+    /// The number of notifications that failed.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -163,7 +164,7 @@ impl Webhook {
     }
 }
 
-/// The key of a secret: its bytes, or what `whsec_…` has in base64.
+/// The key of a secret: its bytes, or the decoded base64 after `whsec_`.
 fn signing_key(secret: &str) -> Result<hmac::Key, BadWebhook> {
     let decoded = secret.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
     let bytes = Zeroizing::new(decoded.unwrap_or_else(|| secret.as_bytes().to_vec()));
@@ -173,7 +174,8 @@ fn signing_key(secret: &str) -> Result<hmac::Key, BadWebhook> {
     }
 }
 
-/// `v1,` and the HMAC-SHA-256 over the id, the moment and the body, as Standard Webhooks says.
+/// The signature of Standard Webhooks: `v1,` and the HMAC-SHA-256 over the id, the time and the
+/// body.
 fn signature(key: &hmac::Key, id: &str, unix_seconds: i64, body: &[u8]) -> String {
     let mut context = hmac::Context::with_key(key);
     context.update(format!("{id}.{unix_seconds}.").as_bytes());
@@ -201,7 +203,7 @@ async fn deliver(sender: Arc<Sender>, mut waiting: mpsc::Receiver<Notification>)
 }
 
 impl Sender {
-    /// Sends a notification, again after a while if it does not arrive and the call still waits then.
+    /// Sends a notification, with retries as long as the call still waits.
     async fn send(&self, notification: &Notification) {
         let mut pauses = PAUSES.into_iter();
         loop {

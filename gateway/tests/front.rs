@@ -1,4 +1,5 @@
-//! The gateway over HTTP, from outside: who sees and calls what, what is recorded, and attacks that are refused.
+//! Tests of the gateway over HTTP, from outside: who can see and call what, what is recorded, and
+//! attacks that are refused.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
-//! The gateway over TLS: both versions of HTTP, client certificates as identities, and certificates that are replaced while
-//! connections are open.
+//! The gateway over TLS: both versions of HTTP, client certificates as identities, and certificates
+//! replaced while connections are open.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "all of it is a test")]
 
 use gateway::{Node, serve};
@@ -38,7 +38,7 @@ impl Authority {
         (certificate.der().clone(), key, certificate.pem())
     }
 
-    /// Writes a certificate of the gateway's into a folder.
+    /// Writes a certificate for the gateway into a folder.
     fn issue(&self, folder: &Path) {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let (_, key, pem) = self.sign(&CertificateParams::new(names).unwrap());
@@ -140,7 +140,7 @@ fn initialize(address: SocketAddr) -> Request<Full<bytes::Bytes>> {
         .unwrap()
 }
 
-/// The status that `initialize` gets over a connection.
+/// The status of `initialize` over a connection.
 async fn status(gateway: &Gateway, client: ClientConfig) -> std::io::Result<StatusCode> {
     let stream = gateway.connect(client).await?;
     let is_second = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -193,7 +193,7 @@ async fn both_versions_of_http_are_served_and_strangers_are_refused() {
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(version));
         assert_eq!(status(&gateway, client).await.unwrap(), StatusCode::UNAUTHORIZED);
     }
-    // A client that speaks plain HTTP gets no answer of HTTP.
+    // A client that uses plain HTTP gets no HTTP response.
     let plain = TcpStream::connect(gateway.address).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(plain)).await.unwrap();
@@ -210,12 +210,12 @@ async fn the_first_uri_of_a_client_certificate_is_the_caller() {
         let client = trusting(version).with(clients.client(&[SUBJECT, "spiffe://other"]));
         assert_eq!(status(&gateway, client).await.unwrap(), StatusCode::OK);
     }
-    // Certificates are optional, and one that names no URI is nobody's.
+    // Certificates are optional, and one without a URI identifies no caller.
     let without = trusting(b"h2").without_certificate();
     assert_eq!(status(&gateway, without).await.unwrap(), StatusCode::UNAUTHORIZED);
     let nameless = trusting(b"h2").with(clients.client(&[]));
     assert_eq!(status(&gateway, nameless).await.unwrap(), StatusCode::UNAUTHORIZED);
-    // Another authority's certificate ends the handshake.
+    // A certificate of an unknown authority ends the handshake.
     let stranger = trusting(b"h2").with(Authority::new("clients").client(&[SUBJECT]));
     status(&gateway, stranger).await.unwrap_err();
     let home = gateway.folder.path().join("home");
@@ -238,7 +238,7 @@ async fn a_new_certificate_is_taken_over_and_open_connections_stay() {
     tokio::spawn(connection);
     gateway.connect(new()).await.unwrap_err();
 
-    // A half-written pair is not taken over.
+    // A partially written pair is not loaded.
     let cert = gateway.folder.path().join("cert.pem");
     let before = std::fs::read(&cert).unwrap();
     second.issue(gateway.folder.path());
@@ -248,7 +248,7 @@ async fn a_new_certificate_is_taken_over_and_open_connections_stay() {
     gateway.connect(old()).await.unwrap();
 
     second.issue(gateway.folder.path());
-    // The files are looked at by themselves.
+    // The files are checked automatically.
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while gateway.connect(new()).await.is_err() {
         assert!(tokio::time::Instant::now() < deadline, "the new certificate is not taken over");

@@ -1,16 +1,17 @@
-//! Checkpoints of chains, in the form of c2sp.org/tlog-checkpoint: a signed note that tells the size and root of a tree.
+//! Checkpoints of chains, in the format of c2sp.org/tlog-checkpoint: a signed note with the size
+//! and root of a tree.
 
 use crate::folder::ChainId;
 use crate::note::{self, Keyring, NoteError, SigningKey};
 use crate::tree::{MAX_SIZE, NodeHash};
 
-/// The most checkpoints that one text is split into.
+/// The most checkpoints that a text is split into.
 pub const MAX_HEADS: usize = 4096;
 
-/// What a chain was when the checkpoint was signed.
+/// The state of a chain when the checkpoint was signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// What [`origin`] makes of the key's name and the chain.
+    /// The result of [`origin`] for the key's name and the chain.
     pub origin: String,
     pub size: u64,
     pub root: NodeHash,
@@ -34,21 +35,22 @@ pub enum CheckpointError {
 }
 
 impl Checkpoint {
-    /// Signs with a newline behind each line; the origin has to be one of the key's own.
+    /// Signs the checkpoint. Its origin must belong to the key.
     pub fn sign(&self, key: &SigningKey) -> String {
         note::sign(&self.text(), key)
     }
 
-    /// What is signed.
+    /// The text that is signed.
     pub fn text(&self) -> String {
         let Checkpoint { origin, size, root } = self;
         format!("{origin}\n{size}\n{}\n", root.base64())
     }
 
-    /// Reads and verifies a checkpoint. Lines after the root are signed with the rest and mean nothing here.
+    /// Parses and verifies a checkpoint. Lines after the root are covered by the signature but
+    /// otherwise ignored.
     ///
-    /// INVARIANT: the origin is a chain under the name of the key that signed: with several trusted keys none speaks for the
-    /// chains of another.
+    /// INVARIANT: the origin is a chain under the name of the signing key: with several trusted
+    /// keys, none can sign for another's chains.
     pub fn open(text: &str, keys: &Keyring) -> Result<Checkpoint, CheckpointError> {
         // The only empty line is the one before the signatures.
         if text.len() <= note::MAX_NOTE_BYTES && text.matches("\n\n").count() > 1 {
@@ -63,7 +65,8 @@ impl Checkpoint {
         is_own.then_some(checkpoint).ok_or_else(foreign)
     }
 
-    /// Reads a checkpoint of a log whose key has the name of its origin, as c2sp.org/tlog-checkpoint recommends.
+    /// Parses a checkpoint of a log whose key is named like its origin, as c2sp.org/tlog-checkpoint
+    /// recommends.
     pub fn open_log(text: &str, keys: &Keyring) -> Result<Checkpoint, CheckpointError> {
         if text.len() <= note::MAX_NOTE_BYTES && text.matches("\n\n").count() > 1 {
             return Err(CheckpointError::NotOne);
@@ -74,7 +77,7 @@ impl Checkpoint {
         (checkpoint.origin == signer.name()).then_some(checkpoint).ok_or_else(foreign)
     }
 
-    /// Reads what [`Checkpoint::text`] writes. The signature is not checked here.
+    /// Parses the output of [`Checkpoint::text`]. Does not check the signature.
     pub fn read(body: &str) -> Result<Checkpoint, CheckpointError> {
         if body.lines().any(str::is_empty) {
             return Err(CheckpointError::Lines);
@@ -89,7 +92,7 @@ impl Checkpoint {
         Ok(Checkpoint { origin: origin.to_owned(), size, root })
     }
 
-    /// The chain that the origin names.
+    /// The chain named in the origin.
     pub fn chain(&self) -> Option<ChainId> {
         self.origin.rsplit_once('/')?.1.parse().ok()
     }
@@ -100,10 +103,11 @@ pub fn origin(key_name: &str, chain: &ChainId) -> String {
     format!("{key_name}/{chain}")
 }
 
-/// The checkpoints of a text that holds several, one after another, with or without empty lines between.
+/// Splits a text with several checkpoints, with or without empty lines between them.
 ///
-/// Nothing of the text is left out but those empty lines: what is no checkpoint comes as a piece that does not open, and where
-/// there are more than [`MAX_HEADS`], the last piece is all the rest, which does not open either.
+/// Only those empty lines are dropped: text that is no checkpoint becomes a piece that fails to
+/// open. If there are more than [`MAX_HEADS`], the last piece is the whole rest, which fails to
+/// open as well.
 pub fn split_checkpoints(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     (1..=MAX_HEADS).map_while(move |number| {
@@ -117,7 +121,7 @@ pub fn split_checkpoints(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The bytes of the first note: up to an empty line, that line, and the signatures that follow it.
+/// The length of the first note: up to an empty line, that line, and the signatures after it.
 fn note_length(text: &str) -> usize {
     let Some(body) = text.find("\n\n") else { return text.len() };
     let signatures = text.get(body + 2..).unwrap_or_default();
@@ -127,7 +131,7 @@ fn note_length(text: &str) -> usize {
     body + 2 + signed
 }
 
-/// A decimal number, spelled in the one way that counts.
+/// Parses a decimal number in its canonical notation.
 pub fn parse_size(text: &str) -> Option<u64> {
     let size: u64 = text.parse().ok()?;
     (size <= MAX_SIZE && size.to_string() == text).then_some(size)

@@ -1,12 +1,13 @@
-//! Hexadecimal digits of hashes and ids, without an allocation and in their one spelling: they are half of a line.
+//! Converts hashes and ids to hexadecimal digits and back, without allocation and in canonical form
+//! only: they make up half of a line.
 
 /// The decimal digits of the largest number.
 pub(crate) const MAX_DECIMAL_DIGITS: usize = 20;
 
-/// The value of a character that is no digit.
+/// The value of a character that is not a digit.
 const NONE: u8 = 0xff;
 
-/// The digits of some bytes. `DIGITS` is twice `BYTES`.
+/// The digits of some bytes. `DIGITS` must be twice `BYTES`.
 pub(crate) fn encode<const BYTES: usize, const DIGITS: usize>(bytes: &[u8; BYTES]) -> [u8; DIGITS] {
     const { assert!(DIGITS == 2 * BYTES) };
     let mut digits = [0; DIGITS];
@@ -36,14 +37,14 @@ pub(crate) fn push_decimal(mut number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.get(digits.len() - length..).unwrap_or_default());
 }
 
-/// The bytes of lower-case digits, where there are exactly so many.
+/// Decodes lower-case digits, if there are exactly enough.
 pub(crate) fn decode<const BYTES: usize>(digits: &[u8]) -> Option<[u8; BYTES]> {
     let (pairs, []) = digits.as_chunks::<2>() else { return None };
     let mut bytes = [0; BYTES];
     if pairs.len() != BYTES {
         return None;
     }
-    // No value has the upper bits, so they are set at the end where one character was no digit.
+    // Valid values have no upper bits, so any upper bit set at the end means an invalid character.
     let mut seen = 0;
     for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
         let (high, low) = (value(*high), value(*low));
@@ -53,7 +54,7 @@ pub(crate) fn decode<const BYTES: usize>(digits: &[u8]) -> Option<[u8; BYTES]> {
     (seen < 16).then_some(bytes)
 }
 
-/// Without a branch, so that the compiler takes many at a time.
+/// Branch-free, so that the compiler can vectorize it.
 fn value(character: u8) -> u8 {
     let (digit, letter) = (character.wrapping_sub(b'0'), character.wrapping_sub(b'a'));
     if digit < 10 {

@@ -1,7 +1,8 @@
-//! Receipts and events in the forms that other tools read. Each form is a function from an item to bytes.
+//! Exports receipts and events in the formats of other tools. Each format is a function from an
+//! item to bytes.
 //!
-//! Nothing is in them that is not in the ledger. Names, reasons and an event's data are untrusted, so every form escapes what
-//! would break out of its field.
+//! The exports contain nothing that is not in the ledger. Names, reasons and event data are
+//! untrusted, so every format escapes characters that could break out of a field.
 
 use crate::receipt::Item;
 use std::fmt;
@@ -16,20 +17,20 @@ pub use ocsf::OCSF_VERSION;
 use text::visible_json;
 pub use text::{Weight, message, visible, weight_of};
 
-/// How an item is written.
+/// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line, as `receipts list --json` prints it.
+    /// One JSON object per line, as `receipts list --json` prints it.
     Jsonl,
     /// RFC 4180, with a header.
     Csv,
-    /// One OCSF event a line, as JSON.
+    /// One OCSF event per line, as JSON.
     Ocsf,
-    /// ArcSight's Common Event Format, an event a line.
+    /// ArcSight's Common Event Format, one event per line.
     Cef,
 }
 
-/// An unknown format.
+/// The format is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a format is one of `jsonl`, `csv`, `ocsf`, `cef`")]
 pub struct BadFormat;
@@ -46,7 +47,7 @@ impl Format {
         }
     }
 
-    /// What comes before all items.
+    /// Writes the header, if the format has one.
     pub fn write_header(self, out: &mut String) {
         match self {
             Format::Csv => csv::write_header(out),
@@ -54,7 +55,7 @@ impl Format {
         }
     }
 
-    /// Writes an item with the end of its line.
+    /// Writes an item and its line ending.
     pub fn write(self, item: &Item, out: &mut String) -> Result<(), serde_json::Error> {
         match self {
             Format::Jsonl => out.push_str(&visible_json(&serde_json::to_string(item)?)),

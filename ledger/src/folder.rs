@@ -1,21 +1,22 @@
-//! The folder of receipts, as something to be read and appended to. Files, memory and failing disks are all one of these.
+//! The folder of receipts as an interface for reading and appending. Implemented by files, memory
+//! and failing disks.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-/// The longest line, in bytes, with its newline.
+/// The longest line in bytes, including its newline.
 pub const MAX_LINE_BYTES: usize = 256 * 1024;
 
 /// The largest checkpoint that is read, in bytes.
 pub const MAX_CHECKPOINT_BYTES: usize = 16 * 1024;
 
-/// The name of a chain: 16 hexadecimal digits, or `index` for the home's own.
+/// The name of a chain: 16 hexadecimal digits, or `index` for the home's index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainId(String);
 
-/// Something that cannot name a chain.
+/// The text cannot name a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a chain is named by 16 hexadecimal digits, or `index`")]
 pub struct BadChainId;
@@ -23,7 +24,7 @@ pub struct BadChainId;
 impl ChainId {
     const INDEX: &'static str = "index";
 
-    /// The chain that lists all others.
+    /// The chain that lists all other chains.
     pub fn index() -> ChainId {
         ChainId(Self::INDEX.to_owned())
     }
@@ -63,7 +64,7 @@ impl serde::Serialize for ChainId {
     }
 }
 
-/// The number of a segment, from 1.
+/// The number of a segment, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(transparent)]
 pub struct SegmentNumber(pub u32);
@@ -83,7 +84,7 @@ impl SegmentNumber {
         format!("{self}.checkpoint")
     }
 
-    /// The number of a file's stem, where it is written as [`fmt::Display`] writes it.
+    /// Parses the stem of a file name, which must be in the form that [`fmt::Display`] writes.
     pub fn from_stem(stem: &str) -> Option<SegmentNumber> {
         let number = SegmentNumber(stem.parse().ok()?);
         (number.0 > 0 && number.to_string() == stem).then_some(number)
@@ -96,11 +97,12 @@ impl fmt::Display for SegmentNumber {
     }
 }
 
-/// What is in a folder, by name.
+/// The content of a folder, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     pub chains: BTreeMap<ChainId, ChainListing>,
-    /// Names that are none of ours, and what could not be looked at, each in a sentence.
+    /// Names that do not belong to Holdpoint, and errors for what could not be read, one sentence
+    /// each.
     pub foreign: Vec<String>,
     pub unreadable: Vec<String>,
 }
@@ -108,7 +110,7 @@ pub struct Listing {
 /// The files of one chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChainListing {
-    /// Segments with their sizes in bytes.
+    /// The segments with their sizes in bytes.
     pub segments: BTreeMap<SegmentNumber, u64>,
     /// Sorted.
     pub checkpoints: Vec<SegmentNumber>,
@@ -118,7 +120,7 @@ pub struct ChainListing {
 pub trait Folder {
     fn listing(&self) -> io::Result<Listing>;
 
-    /// The bytes of a segment from an offset on; past its end there are none.
+    /// The bytes of a segment from an offset on; empty past its end.
     fn segment_from(
         &self,
         chain: &ChainId,
@@ -130,18 +132,18 @@ pub trait Folder {
         self.segment_from(chain, number, 0)
     }
 
-    /// The text of a checkpoint, at most [`MAX_CHECKPOINT_BYTES`] of it; none where there is no such file.
+    /// The text of a checkpoint, at most [`MAX_CHECKPOINT_BYTES`]; `None` if there is no such file.
     fn checkpoint(&self, chain: &ChainId, number: SegmentNumber) -> io::Result<Option<String>>;
 }
 
-/// The files of one chain, held by one writer alone.
+/// The files of one chain, held exclusively by one writer.
 pub trait ChainFiles {
-    /// Appends to the last segment: all of it, or on a failure nothing of it.
+    /// Appends to the last segment, completely or, on failure, not at all.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Appends go to a new segment from now on.
+    /// Starts a new segment, to which later appends go.
     fn begin_segment(&mut self, number: SegmentNumber) -> io::Result<()>;
 
-    /// Puts a checkpoint in the place of the one before, in one step.
+    /// Replaces the checkpoint atomically.
     fn put_checkpoint(&mut self, number: SegmentNumber, text: &str) -> io::Result<()>;
 }

@@ -1,7 +1,8 @@
-//! What the index says: which chains there are, which of their segments were dropped, what the store was last seen as.
+//! The content of the index: which chains exist, which of their segments were dropped, and the last
+//! known state of the store.
 //!
-//! The index is a chain like the others, under a name of its own. Every process of the home appends to it, one at a
-//! time, and signs at once.
+//! The index is a chain with a reserved name. Every process of the home appends to it, one at a
+//! time, and signs immediately.
 
 use crate::folder::{ChainId, SegmentNumber};
 use crate::line::{Line, LineHash, LineKind};
@@ -9,20 +10,20 @@ use crate::tree::NodeHash;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Written when a chain was opened.
+/// Written when a chain is opened.
 pub const CHAIN_LISTED: &str = "chain.listed";
-/// Written when an index is begun by a key that has signed another before.
+/// Written when an index is started by a key that has already signed another one.
 pub const CHAIN_RESTARTED: &str = "chain.anew";
 /// Written before segments are dropped.
 pub const CHAIN_RETENTION: &str = "chain.retention";
 
-/// The most segments that one record of retention names.
+/// The most segments that one retention record names.
 pub const MAX_DROPPED_AT_ONCE: usize = 1_000;
 
-/// No record was sealed so often.
+/// An upper bound on seal counts, which no real record reaches.
 const MAX_SEAL: u64 = 1 << 53;
 
-/// All that the index says.
+/// The content of the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
     /// Every chain that was ever opened, with the hash of its first line.
@@ -30,11 +31,11 @@ pub struct Index {
     pub dropped: BTreeMap<ChainId, BTreeMap<SegmentNumber, Dropped>>,
     /// How often each server's record was sealed, as far as the ledger has seen.
     pub seals: BTreeMap<String, u64>,
-    /// The status that each server was last given.
+    /// The last status of each server.
     pub statuses: BTreeMap<String, String>,
     /// How often the switches were sealed, as far as the ledger has seen.
     pub switch_seals: u64,
-    /// When it was begun in the place of another one that was gone.
+    /// When the index was started as a replacement for one that was gone.
     pub restarted_at: Option<String>,
 }
 
@@ -45,7 +46,7 @@ pub struct Dropped {
     pub segment: SegmentNumber,
     pub first_seq: u64,
     pub lines: u64,
-    /// The root of the chain's tree with the last line of the segment.
+    /// The root of the chain's tree up to the last line of the segment.
     pub root: NodeHash,
 }
 
@@ -87,7 +88,8 @@ pub fn retention_data(dropped: &[Dropped]) -> Value {
 }
 
 impl Index {
-    /// Takes in one line of the index. An event of ours that says what it cannot say is a sentence.
+    /// Applies one line of the index. Returns an error for an event of ours with impossible
+    /// content.
     pub fn take(&mut self, line: &Line<'_>) -> Result<(), &'static str> {
         if line.kind != LineKind::Event {
             return Err("the index holds a receipt");
@@ -107,13 +109,14 @@ impl Index {
             CHAIN_RETENTION => self.take_dropped(data).ok_or("it names no dropped segments"),
             _ => {
                 let server = value.get("server_id").and_then(Value::as_str);
-                // A larger one could never be reached again.
+                // A larger count could never be reached again.
                 let seal = data.get("seal").and_then(Value::as_u64).filter(|seal| *seal < MAX_SEAL);
                 if let (Some(server), Some(seal)) = (server, seal) {
                     let seen = self.seals.entry(server.to_owned()).or_default();
                     *seen = seal.max(*seen);
                 }
-                // Before there were seals, the number of the newest event stood in their place; seals count on from it.
+                // Before seals existed, the number of the newest event was recorded here; seal
+                // counts continue from it.
                 let number = data.get("switch_seal").or_else(|| data.get("events"));
                 let number = number.and_then(Value::as_u64).filter(|number| *number < MAX_SEAL);
                 self.switch_seals = self.switch_seals.max(number.unwrap_or(0));
@@ -142,7 +145,8 @@ impl Index {
         Some(())
     }
 
-    /// The newest dropped segment of a chain, where all before it were dropped too: what is left starts after it.
+    /// The newest dropped segment of a chain, if all segments before it were dropped too: the
+    /// remaining ones start after it.
     pub fn dropped_up_to(&self, chain: &ChainId, segment: SegmentNumber) -> Option<&Dropped> {
         let dropped = self.dropped.get(chain)?;
         let all = (1..=segment.0).all(|number| dropped.contains_key(&SegmentNumber(number)));

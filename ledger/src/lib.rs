@@ -1,7 +1,8 @@
-//! Receipts that prove themselves: records, hash chains, Merkle checkpoints, verification, proofs and export formats.
+//! Tamper-evident receipts: records, hash chains, Merkle checkpoints, verification, proofs and
+//! export formats.
 //!
-//! Nothing here touches a file, a clock or a key's file: bytes go through the traits of [`folder`], moments, keys and ids
-//! are handed in.
+//! Nothing here accesses files, clocks or key files: bytes go through the traits in [`folder`];
+//! times, keys and ids are passed as arguments.
 #![forbid(unsafe_code)]
 
 pub mod chain;

@@ -1,32 +1,33 @@
-//! Lines out of a stream of bytes, in constant memory.
+//! Splits a stream of bytes into lines, in constant memory.
 
 use crate::folder::MAX_LINE_BYTES;
 use std::io::{self, Read};
 
-/// The first read is small, since most segments of a folder with thousands of chains are. Later ones are larger.
+/// The first read is small, because in a folder with thousands of chains most segments are. Later
+/// reads are larger.
 const FIRST_CHUNK_BYTES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// One piece of a segment.
+/// A piece of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'b> {
     /// A line, without its newline.
     Line(&'b [u8]),
-    /// What comes after the last newline.
+    /// The bytes after the last newline.
     Tail(&'b [u8]),
-    /// A line that is longer than any may be. It was skipped.
+    /// A line above the length limit, which was skipped.
     TooLong,
 }
 
-/// Splits what it reads at newlines.
+/// Splits its input at newlines.
 #[derive(Debug)]
 pub struct LineReader<R> {
     source: R,
     buffer: Vec<u8>,
-    /// What is not handed out yet.
+    /// The range of the buffer that was not returned yet.
     unread: std::ops::Range<usize>,
     is_at_end: bool,
-    /// How many bytes were handed out or skipped, newlines with them.
+    /// The number of bytes returned or skipped, including newlines.
     consumed: u64,
 }
 
@@ -35,12 +36,12 @@ impl<R: Read> LineReader<R> {
         LineReader { source, buffer: Vec::new(), unread: 0..0, is_at_end: false, consumed: 0 }
     }
 
-    /// How far into the stream the next piece starts.
+    /// The position in the stream at which the next piece starts.
     pub fn position(&self) -> u64 {
         self.consumed
     }
 
-    /// The next piece; none at the end.
+    /// The next piece; `None` at the end.
     pub fn next_piece(&mut self) -> io::Result<Option<Piece<'_>>> {
         let mut searched = 0;
         let mut skipped = 0_u64;
@@ -77,7 +78,7 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Reads more behind what is unread.
+    /// Reads more data after the unread range.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
@@ -103,7 +104,7 @@ impl<R: Read> LineReader<R> {
 mod tests {
     use super::*;
 
-    /// Hands out its bytes a few at a time.
+    /// Returns its bytes a few at a time.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {

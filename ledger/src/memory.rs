@@ -1,11 +1,12 @@
-//! A folder in memory: for tests, of this crate and of others, with a disk that fills up and a writer that is killed.
+//! A folder in memory, for tests of this crate and others; it can simulate a full disk and a killed
+//! writer.
 
 use crate::folder::{ChainFiles, ChainId, ChainListing, Folder, Listing, SegmentNumber};
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A folder whose clones are the same folder.
+/// A folder; clones refer to the same one.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryFolder {
     shared: Arc<Mutex<Contents>>,
@@ -15,14 +16,14 @@ pub struct MemoryFolder {
 pub struct Contents {
     pub segments: BTreeMap<(ChainId, SegmentNumber), Vec<u8>>,
     pub checkpoints: BTreeMap<(ChainId, SegmentNumber), String>,
-    /// Steps (appends, checkpoints, new segments) that still succeed; none: all do.
+    /// The number of steps (appends, checkpoints, new segments) that still succeed; `None` for all.
     pub steps_left: Option<u64>,
-    /// How many bytes of the append that fails are left behind, as a killed writer leaves them; never all.
+    /// How many bytes of the failing append are left behind, as by a killed writer; never all.
     pub torn_bytes: usize,
 }
 
 impl MemoryFolder {
-    /// What is inside, to be looked at or spoiled.
+    /// The content, for tests to inspect or corrupt.
     pub fn contents(&self) -> MutexGuard<'_, Contents> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +94,7 @@ impl MemoryChain {
         }
     }
 
-    /// Cuts the last segment to its good part, as the next writer does.
+    /// Truncates the last segment to its valid part, as the next writer does.
     pub fn cut(&mut self, length: u64) {
         let mut contents = self.folder.contents();
         if let Some(bytes) = contents.segments.get_mut(&(self.chain.clone(), self.segment)) {

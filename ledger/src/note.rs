@@ -1,7 +1,7 @@
-//! Signed notes: a text, an empty line, and lines with signatures, as c2sp.org/signed-note has them.
+//! Signed notes in the format of c2sp.org/signed-note: a text, an empty line, and signature lines.
 //!
-//! Of the kinds of signatures only Ed25519 is known here. Lines by other keys and of other kinds are passed over, so that a
-//! witness may add its own to what Holdpoint signed.
+//! Only Ed25519 signatures are supported. Signature lines of other keys and types are ignored, so
+//! that witnesses may add theirs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +11,11 @@ mod key;
 
 pub use key::{BadKey, BadKeyring, Keyring, MAX_KEYS, MAX_NAME_BYTES, SigningKey, VerifyingKey};
 
-/// The longest note that is opened, in bytes. Sixteen signatures of the largest kinds in use fit in it.
+/// The longest note that is opened, in bytes. It has room for sixteen signatures of the largest
+/// types in use.
 pub const MAX_NOTE_BYTES: usize = 128 * 1024;
 
-/// The most signatures that are looked at. A note with more is refused.
+/// The most signatures in a note. A note with more is refused.
 pub const MAX_SIGNATURES: usize = 100;
 
 pub(crate) const SIGNATURE_PREFIX: &str = "— ";
@@ -41,7 +42,7 @@ pub enum NoteError {
     WrongSignature { name: String },
 }
 
-/// The note of a text that ends with a newline and has no other control characters, signed.
+/// Signs a text, which must end with a newline and contain no other control characters.
 pub fn sign(text: &str, key: &SigningKey) -> String {
     debug_assert!(text.ends_with('\n') && !text.chars().any(is_forbidden), "{text:?}");
     let mut signature = key.verifying_key().key_id().to_be_bytes().to_vec();
@@ -50,9 +51,10 @@ pub fn sign(text: &str, key: &SigningKey) -> String {
     format!("{text}\n{SIGNATURE_PREFIX}{} {signature}\n", key.name())
 }
 
-/// The text of a note, with its last newline, and the first known key that signed it.
+/// Returns the text of a note, with its last newline, and the first known key that signed it.
 ///
-/// Every signature that names a known key has to verify: one that does not is a sign of tampering, whatever else is there.
+/// Every signature that names a known key must verify: an invalid one is a sign of tampering, even
+/// if others are valid.
 pub fn open<'t, 'k>(
     note: &'t str,
     keys: &'k Keyring,
@@ -81,7 +83,7 @@ pub fn open<'t, 'k>(
     signer.map(|key| (text, key)).ok_or(NoteError::UnknownSigners)
 }
 
-/// The text with its newline, and all signature lines: the last empty line is between them.
+/// Splits a note at the last empty line into the text with its newline, and the signature lines.
 pub fn split(note: &str) -> Option<(&str, &str)> {
     let (text, signatures) = note.split_at_checked(note.rfind("\n\n")? + 1)?;
     let signatures = signatures.strip_prefix('\n')?;
@@ -112,7 +114,7 @@ fn is_forbidden(character: char) -> bool {
     character < ' ' && character != '\n'
 }
 
-/// The number of the line, from 1, in which a byte stands.
+/// The line number, counted from 1, of a byte.
 fn line_number(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }

@@ -1,7 +1,8 @@
-//! Proofs over the Merkle tree, as RFC 9162 §2.1.3 and §2.1.4 have them: that a line is in a tree, and that a tree only grew.
+//! Proofs over the Merkle tree according to RFC 9162 §2.1.3 and §2.1.4: that a line is in a tree,
+//! and that a tree only grew.
 //!
-//! They are built while the leaves stream by, and checked with nothing but a few hashes. [`document`] has them with the line and
-//! the checkpoints that they are about.
+//! They are built in one pass over the leaves, and verified with a few hashes. [`document`]
+//! combines them with their line and checkpoints.
 
 use crate::tree::{Frontier, NodeHash, parent};
 use serde::{Serialize, Serializer};
@@ -12,7 +13,7 @@ pub mod document;
 pub use builder::{BuildError, ConsistencyBuilder, InclusionBuilder};
 pub use document::{ProofDocument, ProofError, ProofSummary, check};
 
-/// The most hashes that a proof is read with: no tree is deeper than its size has bits.
+/// The most hashes accepted in a proof: no tree is deeper than its size has bits.
 pub const MAX_PATH: usize = 64;
 
 /// A proof that a leaf is in a tree: the roots of the sibling subtrees on the path to the root.
@@ -24,7 +25,7 @@ pub struct InclusionProof {
     pub path: Vec<NodeHash>,
 }
 
-/// That a tree is the beginning of a larger one.
+/// A proof that a tree is a prefix of a larger one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConsistencyProof {
     pub old: u64,
@@ -33,7 +34,7 @@ pub struct ConsistencyProof {
     pub path: Vec<NodeHash>,
 }
 
-/// What a proof is worth.
+/// The result of verifying a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Proven {
@@ -48,12 +49,12 @@ impl Proven {
 }
 
 impl InclusionProof {
-    /// Whether the leaf has this index in the tree with this root.
+    /// Verifies that the leaf has this index in the tree with this root.
     pub fn verify(&self, leaf: NodeHash, root: NodeHash) -> Proven {
         if self.index >= self.size {
             return Proven::No;
         }
-        // The place of the node and of the last node in their level of the tree.
+        // The positions of the node and of the last node in their level of the tree.
         let (mut place, mut last) = (self.index, self.size - 1);
         let mut node = leaf;
         for sibling in &self.path {
@@ -73,12 +74,13 @@ impl InclusionProof {
 }
 
 impl ConsistencyProof {
-    /// Whether the tree with the new root begins with all of the tree with the old one.
+    /// Verifies that the tree with the new root starts with the whole tree with the old one.
     pub fn verify(&self, old_root: NodeHash, new_root: NodeHash) -> Proven {
         if self.old > self.new {
             return Proven::No;
         }
-        // RFC 9162 leaves these two out, for they need no hashes: nothing begins every tree, and a tree begins itself.
+        // RFC 9162 omits these two cases, which need no hashes: the empty tree is a prefix of every
+        // tree, and a tree is a prefix of itself.
         if self.old == 0 {
             return Proven::when(self.path.is_empty() && old_root == Frontier::new().root());
         }
@@ -89,7 +91,8 @@ impl ConsistencyProof {
         while is_right(place) {
             (place, last) = (place >> 1, last >> 1);
         }
-        // Where the old tree is one perfect subtree, the proof starts from its root and does not repeat it.
+        // If the old tree is one perfect subtree, the proof starts from its root without repeating
+        // it.
         let mut path = self.path.iter().copied();
         let first = if self.old.is_power_of_two() { Some(old_root) } else { path.next() };
         let Some(first) = first else { return Proven::No };
@@ -115,7 +118,8 @@ fn is_right(place: u64) -> bool {
     place & 1 == 1
 }
 
-/// Up the right edge, past the levels at which the node stands alone, until it is a right child or the root.
+/// Moves up the right edge, past the levels at which the node has no sibling, until it is a right
+/// child or the root.
 fn up_to_right(mut place: u64, mut last: u64) -> (u64, u64) {
     while !is_right(place) && place != 0 {
         (place, last) = (place >> 1, last >> 1);

@@ -1,4 +1,5 @@
-//! Making proofs from a folder: that a receipt is in its chain, that a chain only grew, and what the newest heads are.
+//! Builds proofs from a folder: that a receipt is in its chain, that a chain only grew, and the
+//! newest heads.
 
 use crate::chain::Walk;
 use crate::checkpoint::{Checkpoint, CheckpointError};
@@ -11,7 +12,7 @@ use crate::record::ReceiptId;
 use crate::tree::{Frontier, NodeHash, leaf};
 use std::io;
 
-/// Why a proof cannot be made.
+/// Why a proof cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     #[error("the receipts cannot be read: {0}")]
@@ -38,7 +39,7 @@ pub enum ProveError {
     Build(#[from] BuildError),
 }
 
-/// Which of a receipt's two lines.
+/// One of a receipt's two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     Decision,
@@ -61,14 +62,14 @@ impl Half {
     }
 }
 
-/// The newest checkpoint of every chain, each as its file has it.
+/// The newest checkpoint of every chain, exactly as in its file.
 pub fn heads(folder: &dyn Folder, keys: &Keyring) -> Result<Vec<String>, ProveError> {
     let listing = folder.listing()?;
     let newest = listing.chains.iter().filter(|(_, files)| !files.checkpoints.is_empty());
     newest.map(|(chain, files)| Ok(newest_checkpoint(folder, chain, files, keys)?.0)).collect()
 }
 
-/// That one line of a receipt is in its chain.
+/// Proves that one line of a receipt is in its chain.
 pub fn inclusion(
     folder: &dyn Folder,
     keys: &Keyring,
@@ -96,7 +97,7 @@ pub fn inclusion(
     checked(ProofDocument::Inclusion { chain, line, proof, checkpoint: text }, keys)
 }
 
-/// That a chain begins with all that an older checkpoint covers.
+/// Proves that a chain starts with everything that an older checkpoint covers.
 pub fn consistency(
     folder: &dyn Folder,
     keys: &Keyring,
@@ -127,7 +128,7 @@ pub fn consistency(
     checked(document, keys)
 }
 
-/// Lines that were changed give a proof of nothing: better none at all.
+/// Verifies a new proof: if lines were changed, returns an error and no useless proof.
 fn checked(document: ProofDocument, keys: &Keyring) -> Result<ProofDocument, ProveError> {
     document.check(keys)?;
     Ok(document)
@@ -179,7 +180,7 @@ fn find(
     Err(ProveError::NoSuchReceipt { what: half.word(), id })
 }
 
-/// Hands out the leaves of a chain in order, with the tree before the first one.
+/// Passes on the leaves of a chain in order, after the tree before the first one.
 fn each_leaf(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -193,7 +194,7 @@ fn each_leaf(
         while let Some(piece) = reader.next_piece()? {
             let bytes = match piece {
                 Piece::Line(bytes) => bytes,
-                // A line that is being written is in no checkpoint.
+                // No checkpoint covers a line that is still being written.
                 Piece::Tail(_) => break,
                 Piece::TooLong => {
                     let what = "a line is longer than any may be";

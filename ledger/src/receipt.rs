@@ -1,7 +1,9 @@
-//! Reading receipts back: lines of all chains in one order, decisions joined with their outcomes, filters.
+//! Reads receipts back: merges the lines of all chains, joins decisions with their outcomes, and
+//! filters them.
 //!
-//! Reading is not verifying. A line that cannot be read is a note and never a stop; whether the lines are those that were
-//! written is for `verify` to say. Memory is bounded: by one line a chain, and by the calls that are open at one time.
+//! Reading is not verifying. A line that cannot be parsed yields a note and does not stop the
+//! reading; whether the lines are authentic is checked by `verify`. Memory is bounded by one line
+//! per chain and the number of open calls.
 
 mod document;
 mod filter;

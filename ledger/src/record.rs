@@ -1,7 +1,9 @@
-//! The content of receipts: a decision before a call is dispatched, its outcome after, and events.
+//! The content of receipts: a decision before a call is dispatched, its outcome afterwards, and
+//! events.
 //!
-//! Fields stand in the order of the canonical form, so that writing them as they stand is writing it. Nothing here can
-//! carry an argument, a result or a credential: there is no member for one, and texts are cut at [`MAX_TEXT_BYTES`].
+//! Fields are declared in canonical order, so that serializing them in order gives the canonical
+//! form. Nothing here can carry an argument, a result or a credential: there is no member for one,
+//! and texts are cut at [`MAX_TEXT_BYTES`].
 
 use crate::digits;
 use contract::time::Timestamp;
@@ -13,7 +15,7 @@ pub(crate) mod text;
 
 pub use text::{MAX_TEXT_BYTES, MAX_WORDS, Text, Words};
 
-/// One thing to be written.
+/// A record to be written.
 #[derive(Debug, Clone, Copy)]
 pub enum Record<'a> {
     Decision(&'a Decision<'a>),
@@ -31,11 +33,11 @@ impl Record<'_> {
     }
 }
 
-/// 128 random bits that name a receipt, written as 32 hexadecimal digits.
+/// 128 random bits that identify a receipt, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReceiptId(pub [u8; 16]);
 
-/// Something that is not 32 hexadecimal digits.
+/// The text is not 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a receipt id has 32 hexadecimal digits")]
 pub struct BadReceiptId;
@@ -56,7 +58,7 @@ impl FromStr for ReceiptId {
     type Err = BadReceiptId;
 
     fn from_str(text: &str) -> Result<Self, BadReceiptId> {
-        // Lines have lower-case digits; what a person types may have others.
+        // Lines have lower-case digits, but people may type others.
         let bytes = digits::decode(text.as_bytes())
             .or_else(|| digits::decode(text.to_ascii_lowercase().as_bytes()));
         bytes.map(ReceiptId).ok_or(BadReceiptId)
@@ -79,7 +81,7 @@ impl Serialize for Digest32 {
     }
 }
 
-/// What was decided on one request of a client, before anything of it is dispatched.
+/// The decision on one request of a client, made before anything is dispatched.
 #[derive(Debug, Clone)]
 pub struct Decision<'a> {
     pub ts: Timestamp,
@@ -98,7 +100,7 @@ pub struct Decision<'a> {
     pub latency_us: Latency,
 }
 
-/// Who asked.
+/// The caller of the request.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Principal<'a> {
     pub actor_type: ActorType,
@@ -115,12 +117,12 @@ pub enum ActorType {
     System,
 }
 
-/// What was asked for.
+/// The subject of the request.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Mcp<'a> {
     pub method: Text<'a>,
     pub server_id: Text<'a>,
-    /// The tool, prompt or resource, by the name that the client gave.
+    /// The tool, prompt or resource, under the name that the client used.
     pub tool_name: Option<Text<'a>>,
     pub trust_level: TrustLevel,
 }
@@ -134,11 +136,11 @@ pub enum TrustLevel {
     Unknown,
 }
 
-/// The arguments, as far as a receipt tells of them: a hash and a size.
+/// The arguments, represented only by a hash and a size.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Request {
     pub args_hash: Option<Digest32>,
-    /// How `args_hash` was made.
+    /// How `args_hash` was computed.
     pub args_hash_kind: ArgsHashKind,
     pub size_bytes_in: u64,
 }
@@ -146,7 +148,8 @@ pub struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgsHashKind {
-    /// HMAC-SHA-256 with a key of the home: equal arguments can be told, guessed ones cannot be tried.
+    /// HMAC-SHA-256 with a key of the home: equal arguments can be recognized, but guesses cannot
+    /// be tested.
     Keyed,
     /// SHA-256.
     Plain,
@@ -172,7 +175,7 @@ pub struct TokenHandling<'a> {
     pub audience: Option<Text<'a>>,
     pub mode: TokenMode,
     pub passthrough_detected: bool,
-    /// Where what the server is shown comes from, as it is configured; `None` where nothing was sent.
+    /// The configured source of the credential for the server; `None` if none was sent.
     pub source: Option<&'static str>,
 }
 
@@ -192,7 +195,7 @@ pub struct Sandbox {
     pub net_policy: NetPolicy,
 }
 
-/// How well a server is confined.
+/// How strictly a server is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxLevel {
@@ -233,12 +236,13 @@ pub enum StepUp {
     None,
 }
 
-/// What the drift gate found.
+/// The findings of the drift gate.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Drift<'a> {
     pub definition_hash: BeforeAfter,
     pub entry_hash: BeforeAfter,
-    /// What the verdict says and does not say; absent where its provenance could not be made, as is `verdict_scope`.
+    /// What the verdict does and does not mean. Missing, like `verdict_scope`, if the provenance
+    /// could not be computed.
     pub framing: Option<&'static str>,
     pub kinds: Words<'a>,
     pub safety_relevant: bool,
@@ -246,7 +250,7 @@ pub struct Drift<'a> {
     /// `PROCEED`, `HOLD` or `INCONCLUSIVE`.
     pub verdict: &'static str,
     pub verdict_scope: Option<&'static str>,
-    /// How long ago the surface was seen that the verdict rests on.
+    /// The age of the observation that the verdict is based on.
     pub view_age_ms: u64,
 }
 
@@ -256,15 +260,15 @@ pub struct BeforeAfter {
     pub before: Option<Digest32>,
 }
 
-/// What attested admission found.
+/// The findings of attested admission.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Admission<'a> {
-    /// How old the cached answer was.
+    /// The age of the cached result.
     pub age_ms: Option<u64>,
     pub clearance: Option<Text<'a>>,
-    /// Says that a failure was let pass, where it was.
+    /// Set if a failure was tolerated.
     pub note: Option<&'static str>,
-    /// The reason code of a verdict that is not `ok`.
+    /// The reason code, unless the verdict is `ok`.
     pub reason: Option<&'static str>,
     pub signer: Option<Text<'a>>,
     pub verdict: AdmissionVerdict,
@@ -278,14 +282,14 @@ pub enum AdmissionVerdict {
     Deny,
 }
 
-/// Microseconds: what the gate took itself, and what the server took.
+/// Microseconds spent by the gate itself and by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Latency {
     pub ours: u64,
     pub theirs: Option<u64>,
 }
 
-/// How a dispatched request ended.
+/// The end of a dispatched request.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
     pub ts: Timestamp,
@@ -303,16 +307,16 @@ pub enum OutcomeStatus {
     Timeout,
 }
 
-/// Something that is not one request: a person's act, a chain's own bookkeeping, an incident.
+/// Anything that is not a single request: a person's act, bookkeeping of a chain, an incident.
 #[derive(Debug, Clone)]
 pub struct Event<'a> {
     pub ts: Timestamp,
     /// `server.approve`, `chain.opened`, `incident.on`, …
     pub name: &'a str,
-    /// Who did it, where a person did.
+    /// The actor, if it was a person.
     pub by: Option<Text<'a>>,
     pub server_id: Option<Text<'a>>,
-    /// Made by Holdpoint: hashes, counts and names.
+    /// Only hashes, counts and names, written by Holdpoint.
     pub data: Option<&'a serde_json::Value>,
 }
 

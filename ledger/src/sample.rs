@@ -1,4 +1,4 @@
-//! Records of a call with as little in them as there can be: for tests, of this crate and of others.
+//! Minimal records of a call, for tests of this crate and others.
 
 use crate::record::{
     ActorType, ArgsHashKind, Decision, Latency, Mcp, Outcome, OutcomeStatus, Principal, ReceiptId,
@@ -6,7 +6,7 @@ use crate::record::{
 };
 use contract::time::Timestamp;
 
-/// An agent's call of `read_file` that is allowed. A test overrides the members that it is about.
+/// An agent's allowed call of `read_file`. Tests override the members they need.
 pub fn decision(ts: Timestamp, receipt_id: ReceiptId) -> Decision<'static> {
     Decision {
         ts,
@@ -41,7 +41,7 @@ pub fn decision(ts: Timestamp, receipt_id: ReceiptId) -> Decision<'static> {
     }
 }
 
-/// A call that the server answered.
+/// The outcome of a call that the server answered.
 pub fn outcome(ts: Timestamp, receipt_id: ReceiptId) -> Outcome {
     Outcome {
         ts,

@@ -1,6 +1,8 @@
-//! The Merkle tree of RFC 9162 §2.1 over the lines of a chain, kept as its frontier: what the next leaves need, no more.
+//! The Merkle tree of RFC 9162 §2.1 over the lines of a chain, stored as its frontier: only what
+//! adding leaves requires.
 //!
-//! A leaf stands for one line and is made of the line's own hash, so that a proof about a line needs no other bytes of it.
+//! A leaf represents one line and is computed from the line's hash, so that a proof needs no other
+//! bytes of the line.
 
 use crate::digits;
 use crate::record::Digest32;
@@ -11,18 +13,18 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest tree that is read from a file. Sizes are JSON numbers there, and these are the ones that every reader of
-/// JSON takes exactly.
+/// The largest tree size that is accepted from a file. Sizes are JSON numbers, and every JSON
+/// parser reads these exactly.
 pub const MAX_SIZE: u64 = (1 << 53) - 1;
 
-/// As many subtrees as a size has bits.
+/// The maximum number of subtrees: one per bit of the size.
 const MAX_ROOTS: usize = 64;
 
 /// The hash of a node: a leaf, a subtree, or the whole tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NodeHash(pub [u8; 32]);
 
-/// Something that is not the text of a node's hash.
+/// The text is not a node's hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a node of the tree is 32 bytes, in 64 lower-case hexadecimal digits or 44 characters of base64"
@@ -38,8 +40,8 @@ impl NodeHash {
 
     pub fn from_base64(text: &str) -> Result<NodeHash, BadNodeHash> {
         let mut bytes = [0; 33];
-        // The decoder wants room for all that 44 characters can hold. One spelling counts: no missing or spare padding, no bits
-        // behind the last byte.
+        // The buffer is larger than 32 bytes because the decoder needs room for 44 characters. Only
+        // the canonical encoding is accepted: exact padding, and no extra bits after the last byte.
         match STANDARD.decode_slice(text, &mut bytes) {
             Ok(32) => bytes.first_chunk().copied().map(NodeHash).ok_or(BadNodeHash),
             _ => Err(BadNodeHash),
@@ -73,22 +75,22 @@ impl Serialize for NodeHash {
     }
 }
 
-/// The leaf of a line, by the line's `hash`.
+/// The leaf for a line, computed from the line's `hash`.
 pub fn leaf(line_hash: &[u8; 32]) -> NodeHash {
     let mut bytes = [0; 33];
-    // One call with all bytes: a tree has two hashes a line.
+    // Hash all bytes in one call: a tree has two hashes per line.
     if let Some(place) = bytes.get_mut(1..) {
         place.copy_from_slice(line_hash);
     }
     NodeHash(Sha256::digest(bytes).into())
 }
 
-/// The leaf of an entry of any length.
+/// The leaf for an entry of any length.
 pub fn leaf_of_entry(entry: &[u8]) -> NodeHash {
     NodeHash(Sha256::new_with_prefix([0]).chain_update(entry).finalize().into())
 }
 
-/// The node over two others.
+/// The parent of two nodes.
 pub fn parent(left: NodeHash, right: NodeHash) -> NodeHash {
     let mut bytes = [1; 65];
     if let Some((_, nodes)) = bytes.split_first_mut() {
@@ -99,11 +101,11 @@ pub fn parent(left: NodeHash, right: NodeHash) -> NodeHash {
     NodeHash(Sha256::digest(bytes).into())
 }
 
-/// A tree that grows: its size and the roots of the perfect subtrees that it is made of.
+/// A growing tree: its size, and the roots of the perfect subtrees it consists of.
 #[derive(Clone)]
 pub struct Frontier {
     size: u64,
-    /// Largest first. One for each bit that is set in the size; what lies behind them is left over.
+    /// Largest first, one per bit set in the size; the remaining places are unused.
     roots: [NodeHash; MAX_ROOTS],
 }
 
@@ -112,7 +114,8 @@ impl Frontier {
         Frontier { size: 0, roots: [NodeHash::ZERO; MAX_ROOTS] }
     }
 
-    /// The tree that [`Frontier::size`] and [`Frontier::roots`] told of; none where they cannot have been one.
+    /// The tree with this [`Frontier::size`] and these [`Frontier::roots`]; `None` if they are
+    /// inconsistent.
     pub fn from_parts(size: u64, roots: &[NodeHash]) -> Option<Self> {
         if size > MAX_SIZE || roots.len() != size.count_ones() as usize {
             return None;
@@ -124,7 +127,7 @@ impl Frontier {
 
     pub fn push(&mut self, leaf: NodeHash) {
         let roots = self.size.count_ones() as usize;
-        // As in counting: each low bit that is set is carried over into the next, a merge each.
+        // Like binary counting: each low bit that is set carries into the next, which is one merge.
         let merged = self.size.trailing_ones() as usize;
         let node =
             self.roots().iter().rev().take(merged).fold(leaf, |right, left| parent(*left, right));
@@ -138,7 +141,7 @@ impl Frontier {
         self.size
     }
 
-    /// The root of the whole tree. That of an empty one is the hash of nothing.
+    /// The root of the whole tree. For an empty tree, the hash of the empty string.
     pub fn root(&self) -> NodeHash {
         let node = self.roots().iter().rev().copied().reduce(|right, left| parent(left, right));
         node.unwrap_or_else(|| NodeHash(Sha256::digest([]).into()))

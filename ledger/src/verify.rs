@@ -1,6 +1,8 @@
-//! Verification of a whole folder: with the public key alone, each segment read once and, where others name its lines, counted once more, in constant memory.
+//! Verifies a whole folder with only the public key, in constant memory. Each segment is read once,
+//! and its lines are counted once more if other chains refer to them.
 //!
-//! One bad line does not end it: the rest of its segment is left out, everything else is still verified.
+//! A bad line does not stop the verification: the rest of its segment is skipped, and everything
+//! else is still verified.
 
 use crate::checkpoint::{Checkpoint, origin};
 use crate::export::visible;
@@ -24,9 +26,10 @@ pub use claims::MAX_CLAIMS_PER_CHAIN;
 use current_index::CurrentIndex;
 pub use report::{ChainReport, MAX_PROBLEMS, Problem, Report};
 
-/// Verifies all of a folder. `heads` are checkpoints that were kept elsewhere; `progress` is told of bytes as they are read.
+/// Verifies a whole folder. `heads` are checkpoints that were kept elsewhere; `progress` is called
+/// with the number of bytes read.
 ///
-/// An error means that there is no folder to verify; whatever is wrong inside is in the report.
+/// Returns an error if there is no folder to verify; problems inside it are in the report.
 pub fn verify(
     folder: &dyn Folder,
     keys: &Keyring,
@@ -35,7 +38,8 @@ pub fn verify(
 ) -> io::Result<Report> {
     let mut report = Report::default();
     let mut claims = Claims::default();
-    // The index is read before the other chains are listed: a chain that is opened meanwhile is one too many, not too few.
+    // Read the index before listing the other chains: a chain opened in between is then unexpected,
+    // but never missing.
     let heads_by_chain = by_chain(heads);
     let signed = index_checkpoint(folder);
     let index = check_index(folder, keys, &heads_by_chain, progress, &mut claims, &mut report)?;
@@ -85,7 +89,7 @@ pub fn verify(
     Ok(report)
 }
 
-/// The index alone, as far as signed lines of it say anything.
+/// Reads only the index, and uses only its signed lines.
 pub fn read_index(folder: &dyn Folder, keys: &Keyring) -> io::Result<(Index, Report)> {
     let mut report = Report::default();
     let (heads, mut claims) = (BTreeMap::new(), Claims::default());
@@ -93,7 +97,7 @@ pub fn read_index(folder: &dyn Folder, keys: &Keyring) -> io::Result<(Index, Rep
     Ok((index, report))
 }
 
-/// Checkpoints that were kept elsewhere, by the chain that they are about.
+/// Checkpoints that were kept elsewhere, by chain.
 type Heads<'a> = BTreeMap<ChainId, Vec<&'a Checkpoint>>;
 
 fn by_chain(heads: &[Checkpoint]) -> Heads<'_> {
@@ -106,7 +110,8 @@ fn by_chain(heads: &[Checkpoint]) -> Heads<'_> {
     found
 }
 
-/// The newest checkpoint of the index, as its file has it. It changes with every line of the index.
+/// The newest checkpoint of the index, exactly as in its file. It changes with every line of the
+/// index.
 fn index_checkpoint(folder: &dyn Folder) -> Option<String> {
     folder.checkpoint(&ChainId::index(), SegmentNumber::FIRST).ok().flatten()
 }
@@ -144,7 +149,8 @@ fn check_index(
         current: None,
         progress,
     };
-    // An attacker could have written a line that is not signed yet: it drops no segment and lists no chain.
+    // An attacker could have written unsigned lines, so those neither drop segments nor list
+    // chains.
     let mut take = |line: &Line<'_>, is_signed: bool| {
         if is_signed { index.take(line) } else { Ok(()) }
     };
@@ -153,14 +159,14 @@ fn check_index(
     Ok(index)
 }
 
-/// The name that the index is signed under.
+/// The name under which the index is signed.
 fn home_name(folder: &dyn Folder, keys: &Keyring) -> Option<String> {
     let checkpoint = Checkpoint::open(&index_checkpoint(folder)?, keys).ok()?;
     Some(checkpoint.origin.rsplit_once('/')?.0.to_owned())
 }
 
-/// A chain is listed right after its first line was signed. Its writer may have been stopped between the two, or may have
-/// opened it just now.
+/// Judges a chain that the index does not list. A chain is listed right after its first line is
+/// signed, so its writer may have been stopped in between, or may have opened it just now.
 fn judge_unlisted(current: &CurrentIndex<'_>, found: &ChainReport, report: &mut Report) {
     let is_first_line_alone = found.size == 1 && found.covered == 1;
     let is_listed_now = || current.read().chains.contains_key(&found.chain);

@@ -1,14 +1,15 @@
-//! Exact bounds on a rate that was observed as so many of so many (Clopper and Pearson, 1934), each one-sided at 95 %.
+//! Exact one-sided 95 % confidence bounds on an observed rate (Clopper and Pearson, 1934).
 //!
-//! The bound is a quantile of a beta distribution. Weights make the counts fractions, which a beta distribution takes as
-//! well; such a bound is an approximation, and is only used where a page says so.
+//! The bound is a quantile of a beta distribution. Weighted counts may be fractions, which a beta
+//! distribution accepts as well; such a bound is an approximation, and is only used where a page
+//! says so.
 
-/// One-sided: the true rate is on the other side in at most 5 of 100 such observations.
+/// The confidence level: the true rate is beyond the bound in at most 5 of 100 such observations.
 pub const LEVEL: f64 = 0.95;
-/// Steps of the bisection: 60 halvings of [0, 1] are finer than a double's digits need.
+/// The number of bisection steps: 60 halvings of [0, 1] exceed the precision of a double.
 const STEPS: usize = 60;
 
-/// The highest rate that is still plausible after `hits` of `trials`; 1 without trials.
+/// The upper bound of the rate after `hits` in `trials`; 1 without trials.
 pub fn upper(hits: f64, trials: f64) -> f64 {
     if trials <= 0.0 || hits >= trials {
         return 1.0;
@@ -16,7 +17,7 @@ pub fn upper(hits: f64, trials: f64) -> f64 {
     beta_quantile(LEVEL, hits.max(0.0) + 1.0, trials - hits.max(0.0))
 }
 
-/// The lowest rate that is still plausible after `hits` of `trials`; 0 without trials.
+/// The lower bound of the rate after `hits` in `trials`; 0 without trials.
 pub fn lower(hits: f64, trials: f64) -> f64 {
     if trials <= 0.0 || hits <= 0.0 {
         return 0.0;
@@ -24,7 +25,8 @@ pub fn lower(hits: f64, trials: f64) -> f64 {
     beta_quantile(1.0 - LEVEL, hits.min(trials), trials - hits.min(trials) + 1.0)
 }
 
-/// The x at which the regularized incomplete beta function is `share`. It grows with x, so halving finds it.
+/// The x at which the regularized incomplete beta function is `share`. Found by bisection, since
+/// the function is monotonic.
 fn beta_quantile(share: f64, a: f64, b: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..STEPS {
@@ -38,7 +40,7 @@ fn beta_quantile(share: f64, a: f64, b: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// I_x(a, b), by the continued fraction where it converges fast, and by its symmetry elsewhere.
+/// I_x(a, b), by the continued fraction where it converges fast, and by symmetry elsewhere.
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -79,7 +81,8 @@ fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
     sum
 }
 
-/// ln Γ(x) for x > 0: Stirling's series where it is exact to a double, and Γ(x + 1) = x Γ(x) below that.
+/// ln Γ(x) for x > 0: Stirling's series where it is exact to double precision, and Γ(x + 1) = x
+/// Γ(x) below that.
 fn ln_gamma(x: f64) -> f64 {
     let mut shifted = x;
     let mut correction = 0.0;

@@ -1,40 +1,41 @@
-//! Calibration from recorded outcomes: how often a hold of a posture, for a kind of change, was overridden.
+//! Calibration from recorded outcomes: how often people override holds, per posture and kind of
+//! change.
 //!
-//! It measures and never acts. *Wrong* means overridden, not unsafe: a person who approves a held change says that this
-//! person did not need the hold. Where there is too little to go by, P(wrong) is 1.
+//! It measures and never acts. *Wrong* means overridden, not unsafe: a person who approves a held
+//! change did not need the hold. If there is too little data, P(wrong) is 1.
 
 use crate::bounds::upper;
 use contract::time::Timestamp;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether calibration may decide on a call. It may not, and a test pins that.
+/// Whether calibration may decide on a call. It may not, which a test enforces.
 pub const AUTONOMY_ENABLED: bool = false;
-/// What every confidence is marked with until both gates of `docs/evidence.md` hold.
+/// The mark on every confidence value until both conditions in `docs/evidence.md` are met.
 pub const CALIBRATED: bool = false;
-/// The least weight of a cell that says anything.
+/// The minimum weight of a cell for it to be sufficient.
 pub const MIN_WEIGHT: f64 = 30.0;
-/// The fewest servers of a cell that says anything.
+/// The minimum number of servers of a cell for it to be sufficient.
 pub const MIN_SERVERS: usize = 3;
-/// How many overrides of one person count in a day.
+/// How many overrides of one person count per day.
 pub const MAX_OVERRIDES_A_DAY: u32 = 5;
-/// The share of the outcomes, the earlier ones, that P(wrong) is taken from.
+/// The share of outcomes, the earlier ones, from which P(wrong) is computed.
 const EARLIER_SHARE: f64 = 0.7;
 
-/// Where an outcome comes from.
+/// The source of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// A case whose right answer is known beforehand.
+    /// A case whose correct answer is known in advance.
     Battery,
-    /// A mutation of a real contract that no rule was tuned on.
+    /// A mutation of a real contract that was not used to tune any rule.
     HeldOut,
     /// A person approved a held change, or stopped the server because of it.
     Person,
 }
 
 impl Source {
-    /// The source of that name; `None` for any other, which empties the store.
+    /// The source with this name; `None` for an unknown one, which empties the store.
     pub fn named(name: &str) -> Option<Source> {
         match name {
             "battery" => Some(Source::Battery),
@@ -52,12 +53,12 @@ impl Source {
     }
 }
 
-/// What the gate had said.
+/// The gate's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     Held,
-    /// Only held-out data measures these: the absence of a complaint is not an outcome.
+    /// Only held-out data can measure these: the absence of a complaint is not an outcome.
     Cleared,
 }
 
@@ -71,23 +72,23 @@ pub struct Outcome {
     /// The kind of change.
     pub kind: String,
     pub server: String,
-    /// The person, where one decided.
+    /// The person who decided, if any.
     pub by: Option<String>,
     pub is_wrong: bool,
 }
 
-/// Why there is nothing to calibrate with.
+/// Why there is no data to calibrate with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "why", content = "detail")]
 pub enum Emptied {
-    /// The ledger that the outcomes are from does not verify.
+    /// The ledger with the outcomes does not verify.
     LedgerDoesNotVerify(String),
-    /// An outcome names a source that is not known.
+    /// An outcome has an unknown source.
     UnknownSource(String),
     NoOutcomes,
 }
 
-/// Outcomes that may be counted; empty as soon as any of them cannot be trusted.
+/// Outcomes that may be counted; empty as soon as any one cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeStore {
     outcomes: Vec<Outcome>,
@@ -99,7 +100,7 @@ impl OutcomeStore {
         OutcomeStore { outcomes: Vec::new(), emptied: Some(why) }
     }
 
-    /// Outcomes of a ledger that was verified. In the cleared direction all but held-out ones are dropped.
+    /// Outcomes from a verified ledger. In the cleared direction, only held-out ones are kept.
     pub fn verified(mut outcomes: Vec<Outcome>) -> OutcomeStore {
         let is_admitted = |outcome: &Outcome| {
             outcome.direction == Direction::Held || outcome.source == Source::HeldOut
@@ -114,7 +115,7 @@ impl OutcomeStore {
         }
     }
 
-    /// What calibration may do with a call: nothing, as long as autonomy is off.
+    /// What calibration may decide about a call: nothing, as long as autonomy is off.
     pub fn decision(&self) -> Decision {
         Decision::Escalate
     }
@@ -139,7 +140,8 @@ impl OutcomeStore {
         }
     }
 
-    /// The weight of each outcome, in their order: a person who overrides again and again within a day has stopped looking.
+    /// The weights of the outcomes, in order: a person who overrides repeatedly within a day has
+    /// stopped looking.
     fn weights(&self) -> Vec<f64> {
         let mut overrides: BTreeMap<(&str, i64), u32> = BTreeMap::new();
         let weight = |outcome: &Outcome, overrides: &mut u32| {
@@ -162,17 +164,17 @@ impl OutcomeStore {
     }
 }
 
-/// What calibration says about a call.
+/// The effect of calibration on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// The gate decides as it would without calibration, and what it holds stays held.
+    /// The gate decides as without calibration, and what it holds stays held.
     Escalate,
 }
 
 type CellKey = (Direction, String, String);
 
-/// Why a cell says nothing.
+/// Why a cell is not sufficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lack {
@@ -191,11 +193,11 @@ pub struct Cell {
     pub weight: f64,
     pub wrong_weight: f64,
     pub servers: usize,
-    /// What is missing; nothing if the cell is sufficient.
+    /// What is missing; empty if the cell is sufficient.
     pub lacks: Vec<Lack>,
-    /// The upper bound from the earlier outcomes; 1 unless the cell is sufficient.
+    /// The upper bound computed from the earlier outcomes; 1 unless the cell is sufficient.
     pub p_wrong: f64,
-    /// The rate among the later outcomes; none unless the cell is sufficient.
+    /// The rate among the later outcomes; `None` unless the cell is sufficient.
     pub observed: Option<f64>,
     /// The weight of the later outcomes.
     pub observed_weight: f64,
@@ -246,8 +248,8 @@ fn sum(observed: &[(&Outcome, f64)], counts: impl Fn(&Outcome) -> bool) -> f64 {
         .fold(0.0, |sum, (_, weight)| sum + weight)
 }
 
-/// The reliability component of Murphy's decomposition over sufficient cells, Σw(p − o)²/Σw: lower is better. It is not the
-/// Brier score.
+/// The reliability component of Murphy's decomposition over sufficient cells, Σw(p − o)²/Σw. Lower
+/// is better. It is not the Brier score.
 fn reliability(cells: &[Cell]) -> Option<f64> {
     let sufficient = cells.iter().filter_map(|cell| Some((cell, cell.observed?)));
     let (mut gaps, mut weights) = (0.0, 0.0);
@@ -258,7 +260,7 @@ fn reliability(cells: &[Cell]) -> Option<f64> {
     (weights > 0.0).then(|| gaps / weights)
 }
 
-/// What `calibrate report` prints.
+/// The output of `calibrate report`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub calibrated: bool,
@@ -266,7 +268,7 @@ pub struct Report {
     pub decision: Decision,
     pub outcomes: usize,
     pub emptied: Option<Emptied>,
-    /// None while no cell is sufficient.
+    /// `None` while no cell is sufficient.
     pub reliability: Option<f64>,
     pub cells: Vec<Cell>,
 }

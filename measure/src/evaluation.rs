@@ -1,7 +1,9 @@
-//! How much the gate finds: mutations of real contracts, in named strata, and what each posture makes of them.
+//! Measures how much the gate finds: mutations of real contracts, in named strata, and the verdict
+//! of each posture.
 //!
-//! One case for each package and stratum, only from packages that are held out (a quarter of them, by a hash of the name).
-//! No rule was tuned on a mutation of those. The mutations are ours: an attacker has others.
+//! There is one case per package and stratum, only from held-out packages (a quarter of them, by a
+//! hash of the name). No rule was tuned on mutations of those. The mutations are our own: an
+//! attacker may use others.
 
 mod attacks;
 mod judged;
@@ -13,22 +15,22 @@ pub use mutations::cases;
 use contract::surface::Surface;
 use sha2::{Digest, Sha256};
 
-/// Whether a package's contracts are held out: SHA-256 of its name, modulo 4, is 0.
+/// Whether a package's contracts are held out: the SHA-256 of its name, modulo 4, is 0.
 pub fn is_held_out(package: &str) -> bool {
     Sha256::digest(package.as_bytes()).last().is_some_and(|last| last % 4 == 0)
 }
 
-/// What a case is about.
+/// The subject of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stratum {
-    /// An order to the model in a new optional parameter, short enough to pass as inert.
+    /// An instruction to the model in a new optional parameter, short enough to pass as inert.
     SmuggledText,
-    /// The same order in pieces, one release each, each piece inert.
+    /// The same instruction in pieces, one per release, each of which is inert.
     SlowDrip,
     /// A parameter's meaning changes, and a call uses it.
     ByTheCall,
     DestructiveFlip,
-    /// An order to the model in a tool that nobody has pinned yet.
+    /// An instruction to the model in a tool that was never pinned.
     FirstSightText,
     RequiredAdded,
     ParameterRemoved,
@@ -118,10 +120,10 @@ impl Stratum {
     }
 }
 
-/// What a stratum is for.
+/// The role of a stratum in the evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// One miss fails the evaluation.
+    /// A single miss fails the evaluation.
     Safety,
     /// Counts towards recall.
     Drift,
@@ -129,18 +131,18 @@ pub enum Role {
     Harmless,
 }
 
-/// A contract and what becomes of it.
+/// A contract and its changes.
 #[derive(Debug)]
 pub struct Case {
     pub package: String,
     pub stratum: Stratum,
-    /// What a person approved; nothing at first sight.
+    /// The surface that a person approved; `None` for a first sight.
     pub approved: Option<Surface>,
-    /// What the server shows then, release by release.
+    /// The later surfaces, one per release.
     pub shown: Vec<Surface>,
-    /// The entry that the case is about.
+    /// The entry under test.
     pub entry: contract::surface::EntryId,
-    /// A call that the change must stop, where the stratum is about calls.
+    /// A call that the change must stop, if the stratum concerns calls.
     pub call: Option<String>,
 }
 

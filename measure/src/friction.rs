@@ -1,7 +1,8 @@
-//! Friction: what each posture would have held over the release history of real servers, the older of two releases as
-//! approved by a person.
+//! Measures friction: what each posture would have held over the release history of real servers,
+//! with the older of two releases as approved by a person.
 //!
-//! Real releases have no labels: a held one may have deserved it. These figures are work for people, not false positives.
+//! Real releases are not labelled: a held one may have deserved it. The results measure work for
+//! people, not false positives.
 
 use crate::working_calls::WorkingCalls;
 use contract::change::ChangeKind;
@@ -14,17 +15,18 @@ use gate::posture::{Posture, Settings};
 use gate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a posture did over all pairs of adjacent releases.
+/// The results of a posture over all pairs of adjacent releases.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// Pairs in which something is held.
+    /// Pairs with something held.
     pub pairs: usize,
-    /// Pairs in which something waits, and the client goes on seeing what was approved.
+    /// Pairs with something deferred, where the client continues to see what was approved.
     pub deferred: usize,
-    /// Pairs and tools that are in both releases and whose calls are stopped, all or some.
+    /// Pairs, and tools in both releases, of which all or some calls are stopped.
     pub stopped_pairs: usize,
     pub stopped_tools: usize,
-    /// Pairs, tools and calls that worked under the older release and are stopped, each call judged on its own.
+    /// Pairs, tools and calls that worked under the older release and are stopped, with each call
+    /// judged on its own.
     pub call_pairs: usize,
     pub call_tools: usize,
     pub calls: usize,
@@ -36,12 +38,13 @@ pub struct Friction {
     pub releases: usize,
     pub pairs: usize,
     pub changed: usize,
-    /// Tools of the older release that the newer one still has, over all pairs.
+    /// Tools of the older release that are still in the newer one, over all pairs.
     pub tools: usize,
-    /// Calls that were judged, over all pairs.
+    /// Calls judged, over all pairs.
     pub calls: usize,
     held: BTreeMap<&'static str, Held>,
-    /// In how many pairs a kind occurs, and in how many it occurs in an entry that guard holds.
+    /// For each kind: the number of pairs in which it occurs, and in which it occurs in an entry
+    /// held under guard.
     pub kinds: BTreeMap<&'static str, (usize, usize)>,
     working: WorkingCalls,
 }
@@ -116,7 +119,7 @@ impl Friction {
         }
     }
 
-    /// Judges calls of every tool that the newer release still has.
+    /// Judges calls of every tool that is still in the newer release.
     fn judge_calls(&mut self, old: &Surface, case: &CallCase<'_>) {
         let (mut tools, mut calls) = (0, 0);
         for entry in old.entries().filter(|entry| entry.entry_type() == EntryType::Tool) {
@@ -139,7 +142,7 @@ impl Friction {
     }
 }
 
-/// A version's numbers, for sorting: releases by date and by semantic version both come in order.
+/// A sort key for versions: sorting by date and by semantic version both give the release order.
 pub fn version_order(version: &str) -> (Vec<u64>, String) {
     let numbers = version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok());
     (numbers.collect(), version.to_owned())

@@ -1,7 +1,8 @@
-//! How often Holdpoint is right, and how sure that is: bounds on rates, calibration from recorded outcomes, and mutations
-//! of real contracts that no rule was tuned on.
+//! Measures how often Holdpoint is right, and with what confidence: bounds on rates, calibration
+//! from recorded outcomes, and mutations of real contracts that no rule was tuned on.
 //!
-//! Pure: no file, clock, network or randomness; moments and seeds come in as arguments. Nothing here decides on a call.
+//! Pure: no files, clock, network or randomness; times and seeds are passed as arguments. Nothing
+//! here decides on a call.
 #![forbid(unsafe_code)]
 
 pub mod bounds;

@@ -1,4 +1,5 @@
-//! Plots as SVG, drawn without a library: a rate for each row, with its bounds. The same numbers give the same bytes.
+//! Renders plots as SVG without a library: one rate per row, with its bounds. The output is
+//! deterministic.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ const WIDTH: f64 = 420.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 56.0;
 
-/// One rate: where it is, between which bounds, and what stands beside it.
+/// A rate with its bounds, its label and the note next to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub label: String,
@@ -18,7 +19,8 @@ pub struct Row {
     pub note: String,
 }
 
-/// Rates from 0 to 100 %, one row each, with bounds as whiskers. A dashed line marks `limit`, if there is one.
+/// Rates from 0 to 100 %, one per row, with bounds as whiskers. A dashed line marks `limit`, if
+/// there is one.
 pub fn rates(title: &str, rows: &[Row], limit: Option<f64>) -> String {
     let height = TOP + ROW * rows.len() as f64 + 24.0;
     let width = LEFT + WIDTH + RIGHT;

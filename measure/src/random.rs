@@ -1,4 +1,4 @@
-//! Random numbers that are the same for the same seed (SplitMix64).
+//! A deterministic random number generator (SplitMix64).
 
 use sha2::{Digest, Sha256};
 
@@ -10,7 +10,8 @@ impl Random {
         Random(seed)
     }
 
-    /// A generator of its own for each subject, so that one more package changes no other's cases.
+    /// A separate generator per subject, so that adding a package does not change the cases of
+    /// others.
     pub(crate) fn of(seed: u64, subject: &str) -> Random {
         let digest = Sha256::digest(format!("{seed}\n{subject}").as_bytes());
         Random(u64::from_be_bytes(digest.first_chunk().copied().unwrap_or_default()))
@@ -29,7 +30,7 @@ impl Random {
         usize::try_from(self.number() % end).unwrap_or_default()
     }
 
-    /// One of some things.
+    /// Picks a random element.
     pub(crate) fn pick<'a, T>(&mut self, things: &'a [T]) -> Option<&'a T> {
         things.get(self.below(things.len()))
     }

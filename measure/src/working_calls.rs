@@ -1,4 +1,5 @@
-//! Calls that work under a definition: its required parameters and about a third of the others, seeded, and valid.
+//! Generates valid calls for a definition: with its required parameters and about a third of the
+//! optional ones, chosen by a seed.
 
 use crate::random::Random;
 use contract::surface::Entry;
@@ -8,13 +9,13 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// How many calls are made of a tool.
+/// The number of calls generated per tool.
 pub(crate) const CALLS: usize = 10;
-/// How often a call is made that turns out not to be valid.
+/// The number of attempts, some of which yield invalid calls.
 const ATTEMPTS: usize = 40;
 const OPTIONAL_PERCENT: usize = 33;
 
-/// Calls by the schema that they were made from: most releases leave most schemas alone.
+/// A cache of calls by schema: most releases leave most schemas unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct WorkingCalls(HashMap<String, Rc<Vec<String>>>);
 
@@ -29,7 +30,7 @@ impl WorkingCalls {
 
 fn make(schema: &Value) -> Vec<String> {
     let validators = validators(schema);
-    // The same schema gives the same calls, wherever it stands in the corpus.
+    // The same schema gives the same calls, wherever it occurs in the corpus.
     let seed = schema
         .to_string()
         .bytes()

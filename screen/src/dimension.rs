@@ -1,30 +1,31 @@
-//! What a contract is read for.
+//! The dimensions that a contract is read for.
 
 use crate::finding::{Finding, Severity};
 use crate::word::closed_words;
 
 closed_words! {
-    /// One question that the screen asks of a contract.
+    /// A question that the screen asks about a contract.
     Dimension ("dimension") {
-        /// Text that a person does not see or is told to keep from the user.
+        /// Text that people do not see, or that is to be kept from the user.
         HiddenInstructions => "hidden-instructions",
         /// Reading secrets, sending data out, capturing the conversation.
         Exfiltration => "exfiltration",
-        /// Orders to the model: overrides, roles, decoded commands.
+        /// Instructions to the model: overrides, roles, decoded commands.
         Injection => "injection",
         /// Claims that the contract itself contradicts, or that no server can make about itself.
         Overclaim => "overclaim",
-        /// Names and orders that concern tools of other servers.
+        /// Names and instructions that concern tools of other servers.
         Shadowing => "shadowing",
-        /// What a model that the operator names makes of it. Not run unless one is configured.
+        /// The opinion of a model that the operator configured. Not run without one.
         Intent => "intent",
-        /// Whether the tool behaves as it declares (the battery of tier 3). Not run unless it was.
+        /// Whether the tool behaves as it declares (the battery of tier 3). Only run on request.
         Conformance => "conformance",
     }
 }
 
 impl Dimension {
-    /// Whether the screen itself reads for it, without a model and without calling a tool.
+    /// Whether the screen itself can judge the dimension, without a model and without calling a
+    /// tool.
     pub const fn is_deterministic(self) -> bool {
         match self {
             Dimension::HiddenInstructions
@@ -38,7 +39,7 @@ impl Dimension {
 }
 
 closed_words! {
-    /// How a dimension went.
+    /// The outcome of a dimension.
     Outcome ("outcome") {
         Pass => "pass",
         Fail => "fail",
@@ -51,15 +52,15 @@ closed_words! {
 pub struct DimensionResult {
     pub dimension: Dimension,
     pub outcome: Outcome,
-    /// The highest severity among the findings.
+    /// The highest severity of the findings.
     pub severity: Option<Severity>,
-    /// A fixed sentence of ours; no text of the server.
+    /// A fixed sentence; never text of the server.
     pub rationale: &'static str,
     pub findings: Vec<Finding>,
 }
 
 impl DimensionResult {
-    /// A dimension that was read, with what was found.
+    /// The result of a dimension that was read, from its findings.
     pub fn of(dimension: Dimension, findings: Vec<Finding>) -> DimensionResult {
         let severity = findings.iter().map(|finding| finding.severity).max();
         let (outcome, rationale) = match severity {

@@ -1,11 +1,11 @@
-//! One thing that was found, and where.
+//! A finding and its location.
 
 use crate::dimension::Dimension;
 use crate::word::closed_words;
 use contract::surface::EntryId;
 
 closed_words! {
-    /// How much a finding weighs. Ordered: the highest decides.
+    /// The severity of a finding. Ordered: the highest one decides.
     Severity ("severity") {
         Low => "low",
         Medium => "medium",
@@ -13,29 +13,31 @@ closed_words! {
     }
 }
 
-/// One place of a contract that a rule fires on.
+/// A place in a contract that matches a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub dimension: Dimension,
     pub severity: Severity,
-    /// The rule's stable id, such as `exfiltration.copy-to-address`.
+    /// The stable id of the rule, such as `exfiltration.copy-to-address`.
     pub rule: &'static str,
-    /// A fixed sentence of ours that says why; no text of the server.
+    /// A fixed sentence that says why; never text of the server.
     pub reason: &'static str,
     pub entry: EntryId,
-    /// JSON pointer into the entry, as it stands: names in it are the server's. Programs are shown [`Finding::place`].
+    /// A JSON pointer into the entry, unmodified: it contains the server's own names. Programs get
+    /// [`Finding::place`].
     pub pointer: String,
-    /// The server's words, bounded, hidden characters escaped. For persons only.
+    /// The server's text, of limited length and with hidden characters escaped. Only for people.
     pub excerpt: String,
 }
 
 impl Finding {
-    /// Where it is, for a program: names as a refusal shows names that nobody accepted (`gate::naming`).
+    /// The location in the form for programs: names are shown as refusals show unaccepted names
+    /// (`gate::naming`).
     pub fn place(&self) -> String {
         gate::naming::shown_pointer(&self.pointer)
     }
 
-    /// The entry's key, for a program.
+    /// The entry's key in the form for programs.
     pub fn entry_name(&self) -> String {
         gate::naming::shown_name(&self.entry.key, false)
     }

@@ -1,4 +1,4 @@
-//! How strong the evidence of a verdict is, and how long it counts.
+//! The strength of the evidence behind a verdict, and how long the verdict is valid.
 
 use crate::word::closed_words;
 use contract::time::Timestamp;
@@ -6,19 +6,19 @@ use contract::time::Timestamp;
 const DAY_MILLISECONDS: i64 = 86_400_000;
 
 closed_words! {
-    /// Ordered: a later grade is stronger, the last three alike.
+    /// Ordered by strength; the last three are equally strong.
     Grade ("evidence grade") {
-        /// Nothing is on file.
+        /// There is no evidence.
         Unverified => "unverified",
-        /// A file was given: who sent it is not known.
+        /// A file was given; its origin is unknown.
         Scanned => "scanned",
-        /// The server was listed by us.
+        /// We listed the server ourselves.
         CrawlL0 => "crawl-l0",
         /// Our battery ran with the operator's credentials.
         CredL1 => "cred-l1",
         /// Our battery ran in our sandbox.
         SandboxL1 => "sandbox-l1",
-        /// Our battery ran by the owner's permission.
+        /// Our battery ran with the owner's permission.
         OwnerAuthorizedL1 => "owner-authorized-l1",
     }
 }
@@ -41,7 +41,7 @@ impl Grade {
         }
     }
 
-    /// When a verdict of this grade ends, if it was given at this moment.
+    /// When a verdict of this grade expires, if it was given at this moment.
     pub fn expires_at(self, at: Timestamp) -> Timestamp {
         Timestamp(at.0.saturating_add(i64::from(self.lifetime_days()) * DAY_MILLISECONDS))
     }

@@ -1,7 +1,9 @@
-//! The screen: reads a contract adversarially and says what was found, how severe it is, and how strong the evidence is.
+//! The screen: reads a contract adversarially and reports findings, their severity, and the
+//! strength of the evidence.
 //!
-//! It advises and never decides on a call: a [`state::Directive`] is not a verdict of the gate, and nothing converts one
-//! into the other. Pure: no file, clock, network or randomness; moments come in as arguments.
+//! It advises and never decides on a call: a [`state::Directive`] is not a verdict of the gate, and
+//! there is no conversion between them. Pure: no files, clock, network or randomness; times are
+//! passed as arguments.
 //!
 //! ```compile_fail
 //! let verdict: gate::verdict::Verdict = screen::state::Directive::Allow.into();

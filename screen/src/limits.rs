@@ -1,4 +1,4 @@
-//! What a verdict does not say. Every answer carries these, as codes and as sentences.
+//! The limits of what a verdict means. Every response lists them as codes and as sentences.
 
 use crate::dimension::{Dimension, DimensionResult, Outcome};
 use crate::state::GRADUATED;

@@ -1,27 +1,28 @@
-//! The quality score: how mature a server looks from public facts. It says nothing of safety.
+//! The quality score: how mature a server looks, judging by public facts. It says nothing about
+//! safety.
 //!
-//! Freshness 25, completeness 25, installability 20, documentation 15, semantic versioning 15. What is not known counts
-//! 0 and is shown as unknown.
+//! Freshness 25, completeness 25, installability 20, documentation 15, semantic versioning 15.
+//! Unknown facts count 0 and are shown as unknown.
 
 use contract::json::Node;
 use contract::surface::{Entry, EntryType, Surface};
 
-/// How far the server came when it was tried.
+/// How far the installation of a server got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Installability {
-    /// It started and answered its lists.
+    /// It started and answered list requests.
     Listed,
-    /// It was installed; it did not list.
+    /// It was installed but did not list.
     Installed,
     Failed,
 }
 
-/// How much of a contract is described.
+/// How much of a contract has descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Documentation {
     pub tools: usize,
     pub described_tools: usize,
-    /// Parameters at the top of the input schemas.
+    /// Top-level parameters of the input schemas.
     pub parameters: usize,
     pub described_parameters: usize,
 }
@@ -58,11 +59,11 @@ pub struct Releases {
     pub count: usize,
     /// Pairs of adjacent releases that were compared.
     pub pairs: usize,
-    /// Those that break callers without a new major version.
+    /// Pairs with a breaking change but without a new major version.
     pub breaking_non_major: usize,
 }
 
-/// Public facts about a server; `None` where one is not known.
+/// Public facts about a server; `None` if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QualityFacts {
     /// Days since the newest release.
@@ -71,7 +72,7 @@ pub struct QualityFacts {
     pub has_repository: Option<bool>,
     pub has_licence: Option<bool>,
     pub has_version: Option<bool>,
-    /// Whether it says how to start or reach it.
+    /// Whether the manifest says how to start or reach the server.
     pub has_launch: Option<bool>,
     pub installability: Option<Installability>,
     pub documentation: Option<Documentation>,
@@ -82,7 +83,7 @@ pub struct QualityFacts {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QualityPart {
     pub name: &'static str,
-    /// `None`: unknown, which counts 0.
+    /// `None` if unknown, which counts 0.
     pub points: Option<f64>,
     pub most: f64,
 }
@@ -116,7 +117,7 @@ fn freshness(days: u32) -> f64 {
     25.0 * (1.0 - f64::from(days) / 365.0).max(0.0)
 }
 
-/// Five each; unknown as a whole only if none of them is known.
+/// Five points each; unknown as a whole only if all facts are unknown.
 fn completeness(facts: &QualityFacts) -> Option<f64> {
     let known = [
         facts.has_description,
@@ -138,7 +139,8 @@ fn installability(came: Installability) -> f64 {
     }
 }
 
-/// A server without tools has nothing to describe, so this is unknown; tools without parameters lack no description.
+/// Unknown for a server without tools, which has nothing to describe. Tools without parameters lack
+/// no description.
 fn documentation(found: Documentation) -> Option<f64> {
     let share = |described: usize, all: usize| match all {
         0 => 1.0,

@@ -1,4 +1,4 @@
-//! Reads a whole surface: every string and every schema of every entry, by all deterministic dimensions.
+//! Reads a whole surface: all strings and schemas of every entry, in all deterministic dimensions.
 
 mod capability;
 mod concepts;
@@ -26,14 +26,14 @@ use contract::time::Timestamp;
 use std::collections::BTreeSet;
 use strings::{Role, Text, texts};
 
-/// The most findings of one entry; an entry with this many has failed whatever else it has.
+/// The most findings per entry; an entry with this many has failed in any case.
 pub const MAX_FINDINGS: usize = 64;
-/// The shortest text that disguises are looked for in.
+/// The shortest text that is checked for disguises.
 const MIN_DISGUISED: usize = 16;
-/// The longest text whose strings are also read as one.
+/// The longest total text of an entry whose strings are also read as one text.
 const MAX_JOINED: usize = 64 * 1024;
 
-/// What a model that the operator named says of an entry (the intent dimension).
+/// The opinion of a configured model on an entry (the intent dimension).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opinion {
     LikelyHostile(Severity),
@@ -41,7 +41,7 @@ pub enum Opinion {
     Abstains,
 }
 
-/// Whether the tool's behavior was tried (the conformance dimension).
+/// The result of trying the tool's behaviour (the conformance dimension).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conformance {
     NotRun,
@@ -49,12 +49,12 @@ pub enum Conformance {
     Violates,
 }
 
-/// What a reading needs to know besides the contract.
+/// The context of a reading besides the contract.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub grade: Grade,
     pub at: Timestamp,
-    /// What others call the server: its registry name, package, host.
+    /// Other names of the server: its registry name, package, host.
     pub names: Vec<String>,
     pub launch: Option<LaunchLine>,
 }
@@ -65,12 +65,12 @@ impl Context {
     }
 }
 
-/// Reads a surface by the deterministic dimensions. Intent and conformance are not run.
+/// Reads a surface in the deterministic dimensions. Intent and conformance are not run.
 pub fn read(surface: &Surface, context: &Context) -> Screening {
     read_with(surface, context, |_| (Vec::new(), Conformance::NotRun))
 }
 
-/// The same, with what judges say of each entry and how its behavior was.
+/// Like [`read`], with opinions on each entry and the results of trying its behaviour.
 pub fn read_with(
     surface: &Surface,
     context: &Context,
@@ -93,7 +93,7 @@ pub fn read_with(
 struct Reader<'s> {
     context: &'s Context,
     tools: ToolNames,
-    /// All that the server is called, in lower case.
+    /// All names of the server, in lower case.
     called: String,
     twins: BTreeSet<&'s str>,
 }
@@ -178,7 +178,7 @@ impl<'s> Reader<'s> {
         gathered.findings
     }
 
-    /// One string: its sentences, and what it may be a disguise of.
+    /// Reads one string: its sentences, and the texts that it may disguise.
     fn text(&self, text: &Text, gathered: &mut Gathered<'_>) {
         if text.text.len() < MIN_DISGUISED && text.text.is_ascii() {
             return;
@@ -207,7 +207,7 @@ impl<'s> Reader<'s> {
     }
 
     fn disguise(&self, disguise: &disguised::Disguise, text: &Text, gathered: &mut Gathered<'_>) {
-        // What the plain text says already is no disguise's.
+        // Skip what the plain text already says.
         let plain: BTreeSet<&str> = fired(&text.text).map(|(rule, _)| rule.id).collect();
         let hidden = fired(&disguise.text)
             .find(|(rule, _)| rule.severity == Severity::High && !plain.contains(rule.id));
@@ -232,7 +232,8 @@ impl<'s> Reader<'s> {
         gathered.found_in(found, excerpt_of(&disguise.text, 0, disguise.text.len()));
     }
 
-    /// The strings of an entry read as one text: an order may be spread over several of them.
+    /// Reads the strings of an entry as one text: an instruction may be spread over several of
+    /// them.
     fn joined(&self, texts: &[Text], gathered: &mut Gathered<'_>) {
         let values = || texts.iter().filter(|text| text.role == Role::Value && text.is_prose());
         if values().nth(1).is_none() || gathered.worst() == Some(Severity::High) {
@@ -243,7 +244,8 @@ impl<'s> Reader<'s> {
         if joined.len() > MAX_JOINED {
             return;
         }
-        // Names of tools and words like "first" meet by chance; what orders the reader about does not.
+        // Names of tools and words like "first" co-occur by chance; instructions to the reader do
+        // not.
         let is_order = |class: &MarkerClass| match class {
             MarkerClass::InstructionOverride
             | MarkerClass::Concealment
@@ -281,7 +283,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// The rules that fire on a text, each once, with the sentence that it fires on.
+/// The rules that match a text, each once, with the matching sentence.
 fn fired(text: &str) -> impl Iterator<Item = (&'static rules::Rule, std::ops::Range<usize>)> {
     let sentences = sentences::sentences(text);
     rules::RULES.iter().filter_map(move |rule| {
@@ -290,7 +292,7 @@ fn fired(text: &str) -> impl Iterator<Item = (&'static rules::Rule, std::ops::Ra
     })
 }
 
-/// What of the marker scan trips on a text by itself.
+/// The marker classes that a text trips by itself.
 fn marked(text: &str, tools: &ToolNames) -> Vec<MarkerClass> {
     let mut json = Vec::new();
     escape_into(text, &mut json);
@@ -341,7 +343,7 @@ fn conforming(entry: &Entry, conformance: Conformance) -> DimensionResult {
     DimensionResult::of(Dimension::Conformance, findings)
 }
 
-/// Findings of one entry, each rule once at each place.
+/// The findings of one entry, without duplicates of a rule at one place.
 struct Gathered<'e> {
     entry: &'e Entry,
     findings: Vec<Finding>,
@@ -360,7 +362,8 @@ impl Gathered<'_> {
         }
     }
 
-    /// A rule that fires where something as severe of its dimension is known already adds nothing.
+    /// Adds a rule's finding, unless an equally severe one of the same dimension is known at that
+    /// place.
     fn rule(&mut self, rule: &rules::Rule, pointer: &str, excerpt: String) {
         let covers = |other: &Finding| {
             other.pointer == pointer

@@ -1,15 +1,15 @@
-//! The four states, and the one function that gives them.
+//! The four states, and the only function that assigns them.
 
 use crate::finding::Severity;
 use crate::grade::Grade;
 use crate::word::closed_words;
 
-/// Whether verdicts may say ALLOW and DENY. The gate for it is 150 human labels with a false-positive rate of at most 2 %
-/// (upper 95 % bound); there are none yet.
+/// Whether verdicts may be ALLOW and DENY. This requires 150 human labels with a false-positive
+/// rate of at most 2 % (upper 95 % bound); there are none yet.
 pub const GRADUATED: bool = false;
 
 closed_words! {
-    /// How the reading went.
+    /// The status of the reading.
     Status ("status") {
         Ok => "OK",
         Error => "ERROR",
@@ -17,7 +17,7 @@ closed_words! {
 }
 
 closed_words! {
-    /// What the screen advises. Not a verdict of the gate: it stops and permits no call.
+    /// The screen's advice. It is not a verdict of the gate: it neither stops nor permits a call.
     Directive ("directive") {
         Allow => "ALLOW",
         Deny => "DENY",
@@ -35,7 +35,7 @@ closed_words! {
 }
 
 closed_words! {
-    /// Whether those that judged intent agree. One judge, and none, agree.
+    /// Whether the judges of intent agree. A single judge, or none, counts as agreement.
     Judges ("judges") {
         Agree => "agree",
         Disagree => "disagree",
@@ -51,7 +51,7 @@ closed_words! {
 }
 
 closed_words! {
-    /// Whether a verdict still counts for the definition that is asked about.
+    /// Whether a verdict is still valid for the definition in question.
     Validity ("validity") {
         Current => "current",
         Expired => "expired",
@@ -59,11 +59,11 @@ closed_words! {
     }
 }
 
-/// All that a state depends on.
+/// Everything that the state depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
     pub contract: Contract,
-    /// The highest severity that was found.
+    /// The highest severity of all findings.
     pub worst: Option<Severity>,
     pub judges: Judges,
     pub coverage: Coverage,
@@ -78,15 +78,15 @@ pub struct State {
 }
 
 impl State {
-    /// The state of what has no verdict.
+    /// The state without a verdict.
     pub const UNVERIFIED: State = State { status: Status::Error, directive: Directive::Unverified };
 
-    /// The state that this evidence gives today.
+    /// The current state for this evidence.
     pub fn of(evidence: Evidence) -> State {
         State::graduated(evidence, GRADUATED)
     }
 
-    /// The state as it is, or would be, if verdicts may say ALLOW and DENY.
+    /// The state for this evidence, if verdicts may or may not be ALLOW and DENY.
     pub fn graduated(evidence: Evidence, is_graduated: bool) -> State {
         if evidence.contract == Contract::Missing
             || evidence.grade == Grade::Unverified

@@ -10,9 +10,9 @@ use contract::hash::{DefinitionHash, EntryHash, SurfaceHash};
 use contract::surface::EntryId;
 use contract::time::Timestamp;
 
-/// The version of the verdict's shape, on the wire.
+/// The version of the verdict's format.
 pub const VERDICT_CONTRACT_VERSION: &str = "1.0.0";
-/// Confidence is not calibrated, and every document says so.
+/// Confidence is not calibrated, which every document states.
 pub const CALIBRATED: bool = false;
 
 closed_words! {
@@ -24,22 +24,22 @@ closed_words! {
     }
 }
 
-/// What an entry was bound to when it was read. A verdict counts for exactly these bytes.
+/// The hashes of the entry as it was read. A verdict is only valid for exactly this content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Binding {
-    /// Tools have one: name, description and input schema.
+    /// Only for tools: the hash of name, description and input schema.
     pub definition_hash: Option<DefinitionHash>,
-    /// All that counts of the entry, annotations and output schema included.
+    /// The hash of everything significant in the entry, including annotations and output schema.
     pub entry_hash: EntryHash,
 }
 
-/// What the screen says of one entry: a tool, a prompt, the instructions, the origin, ….
+/// The screen's verdict on one entry: a tool, a prompt, the instructions, the origin, ….
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryVerdict {
     pub entry: EntryId,
     pub binding: Binding,
     pub judges: Judges,
-    /// Every dimension, in the order of `Dimension::ALL`.
+    /// All dimensions, in the order of `Dimension::ALL`.
     pub dimensions: Vec<DimensionResult>,
     pub grade: Grade,
     pub screened_at: Timestamp,
@@ -55,7 +55,7 @@ impl EntryVerdict {
         self.findings().map(|finding| finding.severity).max()
     }
 
-    /// The state at a moment, if the entry is now the one with this hash.
+    /// The state at a moment, given the entry's current hash.
     pub fn state(&self, now: Timestamp, current: EntryHash) -> State {
         State::of(self.evidence(now, current))
     }
@@ -100,7 +100,7 @@ fn coverage(dimensions: &[DimensionResult]) -> Coverage {
     if Dimension::ALL.iter().all(is_run) { Coverage::Whole } else { Coverage::Partial }
 }
 
-/// What the screen says of a server: one verdict an entry.
+/// The screen's verdicts on a server, one per entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Screening {
     pub surface_hash: SurfaceHash,
@@ -120,7 +120,8 @@ impl Screening {
         self.findings().map(|finding| finding.severity).max()
     }
 
-    /// Every dimension over all entries: it failed if it failed for one, and was run if it was run for all.
+    /// Each dimension over all entries: it failed if it failed for any entry, and was run if it was
+    /// run for all.
     pub fn dimensions(&self) -> Vec<DimensionResult> {
         let of = |&dimension: &Dimension| {
             let results = || {
@@ -137,8 +138,8 @@ impl Screening {
         Dimension::ALL.iter().map(of).collect()
     }
 
-    /// The state of the whole server at a moment, if its surface is now the one with this hash. A server without an entry
-    /// has no contract.
+    /// The state of the whole server at a moment, given its current surface hash. A server without
+    /// entries has no contract.
     pub fn state(&self, now: Timestamp, current: SurfaceHash) -> State {
         let validity = match () {
             () if current != self.surface_hash => Validity::Changed,

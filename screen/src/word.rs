@@ -1,6 +1,6 @@
-//! Closed vocabularies: an enum whose members have one word each, on the wire and in the database.
+//! Closed vocabularies: enums whose members have one word each, in JSON and in the database.
 
-/// A word that is not in the vocabulary.
+/// The word is not in the vocabulary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is not a {what}: use one of {known}")]
 pub struct UnknownWord {
@@ -9,7 +9,7 @@ pub struct UnknownWord {
     pub known: String,
 }
 
-/// Defines an enum with `ALL`, `as_str`, `Display`, `FromStr` and `Serialize` by its words.
+/// Defines an enum with `ALL`, `as_str`, `Display`, `FromStr` and `Serialize` from its words.
 macro_rules! closed_words {
     ($(#[$meta:meta])* $name:ident ($what:literal) { $($(#[$doc:meta])* $member:ident => $word:literal,)+ }) => {
         $(#[$meta])*

@@ -1,5 +1,6 @@
-//! How much the screen finds on texts of its own, and in the folder that `HOLDPOINT_CORPUS` names: a floor for what it
-//! has to find, and a ceiling for alarms on honest texts and servers.
+//! Measures how much the screen finds in its own test texts, and in the folder named by
+//! `HOLDPOINT_CORPUS`: a minimum for hostile texts, and a maximum for false alarms on benign texts
+//! and servers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use contract::json::{Document, Node, escape_into};
@@ -15,7 +16,8 @@ fn worst(surface: &Surface, name: &str) -> Option<Severity> {
     read(surface, &Context { names, ..Context::new(Grade::Scanned, Timestamp(0)) }).worst()
 }
 
-/// Hostile texts that are found at medium or high, and at high, of how many; the same of benign ones.
+/// The number of hostile texts found at medium or high, found at high, and in total; the same for
+/// benign ones.
 fn count(lines: &str) -> ([usize; 3], [usize; 3]) {
     let (mut hostile, mut benign) = ([0; 3], [0; 3]);
     for line in lines.lines() {

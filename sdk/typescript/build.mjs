@@ -1,4 +1,5 @@
-// Builds the package from `holdpoint.wasm`, which `scripts/sdk` makes of `sdk/wasm`: ESM, CommonJS, a file for browsers, types.
+// Builds the package from `holdpoint.wasm`, which `scripts/sdk` builds from `sdk/wasm`: ESM,
+// CommonJS, a file for browsers, types.
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +41,7 @@ await build({ ...common, format: "esm", platform: "browser", outfile: "dist/brow
 
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 execFileSync(process.execPath, [tsc, "-p", "tsconfig.json"], { stdio: "inherit" });
-// For `require`, the same declarations in a folder that says that they are CommonJS.
+// For `require`: the same declarations in a folder marked as CommonJS.
 cpSync("dist/types", "dist/types-cjs", { recursive: true });
 writeFileSync("dist/types-cjs/package.json", '{ "type": "commonjs" }\n');
 copyFileSync("../../LICENSE", "LICENSE");

@@ -1,4 +1,4 @@
-//! An act: all that one decision writes, in one piece.
+//! An act: everything that one decision writes, in one transaction.
 
 use crate::error::StoreError;
 use crate::record::{Launch, Observation, Revision};
@@ -8,20 +8,23 @@ use gate::pins::Basis;
 use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 
-/// The longest name of who acts, in bytes.
+/// The longest name of an actor, in bytes.
 pub const MAX_NAME_BYTES: usize = 256;
-/// The longest sentence that goes with an act, in bytes.
+/// The longest sentence attached to an act, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 4_096;
-/// The largest launch, in bytes of JSON, without what its client can do: that has a bound of its own.
+/// The largest launch, in bytes of JSON, without the client's capabilities, which have their own
+/// limit.
 pub const MAX_LAUNCH_BYTES: usize = 256 * 1024;
-/// The largest capture: four full lists, and what is not in a list.
+/// The largest capture: four full lists, and the entries that are in no list.
 pub const MAX_CAPTURE_BYTES: usize = 4 * MAX_LIST_BYTES + 4 * MAX_ENTRY_BYTES;
-/// All notes of an observation together: a reason may quote an entry's key, one for each list.
+/// The largest size of all notes of an observation: a reason may quote the key of an entry, one per
+/// list.
 pub const MAX_NOTES_BYTES: usize = 5 * MAX_ENTRY_BYTES;
-/// The most pins that one act adds or withdraws: four full lists, and what is not in a list.
+/// The most pins that one act adds or withdraws: four full lists, and the entries that are in no
+/// list.
 pub const MAX_PINS_PER_ACT: usize = 4 * MAX_LIST_ENTRIES + 3;
 
-/// An entry that is accepted now.
+/// An entry to accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPin {
     pub entry: Entry,
@@ -32,27 +35,27 @@ pub struct NewPin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldChange {
     pub entry: EntryId,
-    /// The kinds of its findings, each once.
+    /// The kinds of its findings, without duplicates.
     pub kinds: Vec<&'static str>,
     /// The posture that holds it.
     pub posture: &'static str,
     pub before: Option<EntryHash>,
     pub after: Option<EntryHash>,
-    /// Of a tool as it is now.
+    /// The current definition, for a tool.
     pub definition: Option<DefinitionHash>,
 }
 
-/// What a person made of changes that were held.
+/// A person's decision on held changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldDecision {
-    /// The server was stopped because of them.
+    /// The person stopped the server because of them.
     Confirmed,
-    /// They were approved.
+    /// The person approved them.
     Overridden,
 }
 
 impl HoldDecision {
-    /// The ledger's name for it.
+    /// The name of the event in the ledger.
     pub const fn event(self) -> &'static str {
         match self {
             HoldDecision::Confirmed => "outcome.confirmed",
@@ -61,35 +64,38 @@ impl HoldDecision {
     }
 }
 
-/// One act on one server. Members that are empty change nothing.
+/// One act on one server. Empty members change nothing.
 #[derive(Debug, Clone)]
 pub struct Act<'a> {
     pub server: &'a ServerId,
     pub at: Timestamp,
-    /// Who acts: a person's name, or `holdpoint` if no person was asked.
+    /// The actor: a person's name, or `holdpoint` if no person was asked.
     pub by: &'a str,
     /// `server.pin`, `server.approve`, `server.observe`, `server.quarantine`, `pin.auto`, …
     pub name: &'static str,
-    /// The revision that the decision rests on. Another one: [`StoreError::Changed`], and nothing is written.
+    /// The revision that the decision rests on. If the server has a different one, the store
+    /// returns [`StoreError::Changed`] and writes nothing.
     pub expect: Option<Revision>,
     pub launch: Option<&'a Launch>,
     pub status: Option<ServerStatus>,
     pub observation: Option<&'a Observation>,
     pub pins: Vec<NewPin>,
-    /// The newest pin of each is withdrawn, before new ones are added.
+    /// The entries whose newest pin is withdrawn, before new pins are added.
     pub withdraw: Vec<EntryId>,
-    /// For a person's approval only. Rows of the approved entries that do not authenticate are moved to history; where
-    /// the book as a whole is lost, so is every older pin: nothing tells a good one from one that was put back.
+    /// Only set for a person's approval. Rows of the approved entries that do not authenticate are
+    /// moved to history. If the book as a whole is lost, so are all older pins: a valid one cannot
+    /// be told from one that was put back.
     pub reseal: bool,
     pub detail: Option<String>,
-    /// The held changes that the act is about: with a decision those that it decides on, else those that it found. They
-    /// go into the ledger, and not into the database.
+    /// The held changes of the act: those that a `decision` covers, or else those that were found.
+    /// They are written to the ledger, not to the database.
     pub held: Vec<HeldChange>,
     pub decision: Option<HoldDecision>,
-    /// The server that a person decided about, where the decision counts for this one because both are launched the same
-    /// way. The history and the ledger say so.
+    /// The server that a person decided on, if the decision applies to this one because both are
+    /// launched the same way. History and ledger record it.
     pub decided_for: Option<&'a ServerId>,
-    /// How often the ledger has seen the server's record sealed. One that was sealed less often is an older copy.
+    /// How often the ledger has seen the server's record sealed. A record with a lower count is an
+    /// older copy.
     pub(crate) seals_seen: i64,
 }
 
@@ -141,7 +147,7 @@ impl<'a> Act<'a> {
     }
 }
 
-/// Refuses what is larger than its limit.
+/// Refuses a size above its limit.
 pub(crate) fn within(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
     if size > limit { Err(StoreError::OverLimit { what, limit }) } else { Ok(()) }
 }

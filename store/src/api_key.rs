@@ -1,4 +1,4 @@
-//! API keys: who may use the gateway with which key. The key itself is never here, only its hash.
+//! The API keys that callers use the gateway with. Only the hash of a key is stored, never the key.
 
 use crate::act::within;
 use crate::by::{By, Signed};
@@ -13,11 +13,11 @@ pub use ledger::record::ActorType;
 pub const MAX_PRINCIPAL_BYTES: usize = 1_024;
 /// The most groups of a key.
 pub const MAX_GROUPS: usize = 256;
-/// The most keys that are kept, revoked ones included.
+/// The most keys that are kept, including revoked ones.
 pub const MAX_API_KEYS: usize = 100_000;
 
 id_type! {
-    /// A key's name, by which it is listed and revoked.
+    /// The name of a key, used to list and revoke it.
     ApiKeyId
 }
 
@@ -25,7 +25,7 @@ id_type! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApiKeyHash(pub [u8; 32]);
 
-/// A key that is to be known from now on.
+/// A key to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApiKey {
     pub id: ApiKeyId,
@@ -35,7 +35,7 @@ pub struct NewApiKey {
     pub org: Option<String>,
     pub groups: Vec<String>,
     pub clearance: Option<String>,
-    /// Whether it opens the admin API; such a key opens no MCP path.
+    /// Whether the key opens the admin API; such a key opens no MCP path.
     pub admin: bool,
     pub expires_at: Option<Timestamp>,
 }
@@ -51,7 +51,7 @@ impl NewApiKey {
     }
 }
 
-/// A key as it is recorded.
+/// A recorded key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub key: NewApiKey,
@@ -61,7 +61,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Whether it opens anything at this moment.
+    /// Whether the key is valid at this moment.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked.is_none() && self.key.expires_at.is_none_or(|expires| now < expires)
     }
@@ -74,15 +74,16 @@ pub trait ApiKeyStore {
     /// The key with this hash, valid or not.
     fn api_key(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
 
-    /// All keys, in the order of their ids, for people to look at.
+    /// All keys ordered by id, for display to people.
     fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// The same for those who open something with them: an error if a program other than Holdpoint changed them.
+    /// All keys, for callers that authenticate with them: fails if another program changed them.
     fn sealed_api_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// Revokes a key for good. Revoked again, the first moment stays.
+    /// Revokes a key permanently. Revoking it again keeps the first time.
     fn revoke_api_key(&mut self, id: &ApiKeyId, by: By<'_>) -> Result<(), StoreError>;
 
-    /// Notes the day on which a key was last used. Nothing is written where it is noted already.
+    /// Records the day on which a key was last used. Writes nothing if that day is already
+    /// recorded.
     fn note_api_key_use(&mut self, id: &ApiKeyId, day: Day) -> Result<(), StoreError>;
 }

@@ -1,4 +1,5 @@
-//! Calls that wait for a person: parked, granted or refused by another person, and used once.
+//! Calls that wait for approval: parked, granted or refused by a person other than the caller, and
+//! used once.
 
 use crate::act::within;
 use crate::api_key::MAX_PRINCIPAL_BYTES;
@@ -10,26 +11,27 @@ use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::fmt;
 
-/// The longest tool's name that a call is parked with, in bytes.
+/// The longest tool name of a parked call, in bytes.
 pub const MAX_TOOL_BYTES: usize = 4_096;
-/// The most calls that wait at one time.
+/// The most calls that can wait at the same time.
 pub const MAX_PARKED_CALLS: usize = 10_000;
-/// How long an approval stays after it was used, refused or expired. What a person did stays in the events.
+/// How long an approval is kept after it was used, refused or expired. People's decisions remain in
+/// the events.
 pub const KEPT_APPROVAL_DAYS: i64 = 30;
-/// How long a grant that was taken is kept for its taker. One that is not used by then, because its process was killed, can be
-/// taken again.
+/// How long a taken grant is reserved for its taker. A grant that is not used by then, because the
+/// process was killed, can be taken again.
 pub const KEPT_FOR_TAKER_MILLISECONDS: i64 = 5_000;
 
 id_type! {
-    /// The name of an approval.
+    /// The id of an approval.
     ApprovalId
 }
 
-/// The hash of a call's arguments, as the ledger has it.
+/// The hash of a call's arguments, as in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ArgsHash(pub [u8; 32]);
 
-/// What an approval is bound to: this principal, this tool as it is pinned, these arguments.
+/// What an approval is bound to: this principal, this tool as pinned, these arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallBinding {
     pub principal: String,
@@ -46,7 +48,7 @@ impl CallBinding {
     }
 }
 
-/// Where an approval stands.
+/// The state of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
     Parked,
@@ -82,17 +84,17 @@ impl fmt::Display for ApprovalState {
     }
 }
 
-/// What a person says to a call.
+/// A person's decision on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalDecision {
     Grant {
-        /// Whether the person proved more than one factor.
+        /// Whether the person authenticated with more than one factor.
         mfa: bool,
     },
     Refuse,
 }
 
-/// A call's approval as it is recorded.
+/// A recorded approval of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallApproval {
     pub id: ApprovalId,
@@ -101,25 +103,26 @@ pub struct CallApproval {
     pub parked_at: Timestamp,
     pub expires_at: Timestamp,
     pub decided: Option<Signed>,
-    /// Whether the person who granted it proved more than one factor.
+    /// Whether the person who granted it authenticated with more than one factor.
     pub mfa: bool,
-    /// When a call took it, last.
+    /// When a call last took it.
     pub taken_at: Option<Timestamp>,
 }
 
-/// Whether a call may go on with an approval.
+/// Whether a call may proceed with an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Taken {
     /// It may, once [`ApprovalStore::use_approval`] has used it up.
     Taken(Box<CallApproval>),
-    /// It was not granted, was used before, or has expired. One that is granted was taken by another call just now.
+    /// It was not granted, was already used, or has expired. `Granted` means that another call has
+    /// just taken it.
     Not(ApprovalState),
-    /// It is of another call.
+    /// The approval is for a different call.
     OtherCall,
     Unknown,
-    /// Something other than Holdpoint changed which calls are granted, or put back what they were before. No grant of that
-    /// time counts any more; calls can be asked for and granted as before.
+    /// Another program changed the granted calls, or restored an earlier state. Existing grants no
+    /// longer count; new calls can be parked and granted as before.
     Doubted,
 }
 
@@ -129,7 +132,7 @@ pub enum Taken {
 pub enum Spent {
     /// It may: the approval is used up.
     Spent,
-    /// It may not: the approval was taken again, was used or has expired.
+    /// It may not: the approval was taken again, was already used or has expired.
     NotHeld,
     /// It may not, for the reason of [`Taken::Doubted`].
     Doubted,
@@ -137,10 +140,11 @@ pub enum Spent {
 
 /// Approvals of calls, shared by all processes.
 ///
-/// A call takes its approval, has its decision recorded, uses the approval up and is dispatched, in this order. A process that
-/// is killed before the approval is used up has dispatched nothing, so another call may take it.
+/// A call takes its approval, its decision is recorded, the approval is used up and the call is
+/// dispatched, in this order. A process that is killed before the approval is used up has
+/// dispatched nothing, so another call may take it.
 pub trait ApprovalStore {
-    /// Parks a call until a person decides or `expires_at` comes.
+    /// Parks a call until a person decides or `expires_at` is reached.
     fn park_call(
         &mut self,
         id: &ApprovalId,
@@ -151,7 +155,7 @@ pub trait ApprovalStore {
 
     fn approval(&self, id: &ApprovalId) -> Result<Option<CallApproval>, StoreError>;
 
-    /// The calls that wait for a person, oldest first.
+    /// The calls that wait for a decision, oldest first.
     fn parked_calls(&self, now: Timestamp) -> Result<Vec<CallApproval>, StoreError>;
 
     /// Grants or refuses a waiting call. A principal cannot decide on their own call.
@@ -162,8 +166,8 @@ pub trait ApprovalStore {
         by: By<'_>,
     ) -> Result<(), StoreError>;
 
-    /// Takes an approval for a call, which has it for [`KEPT_FOR_TAKER_MILLISECONDS`]. Of any number of takers at once one
-    /// gets it.
+    /// Takes an approval for a call and reserves it for [`KEPT_FOR_TAKER_MILLISECONDS`]. Of several
+    /// concurrent takers, exactly one succeeds.
     fn take_approval(
         &mut self,
         id: &ApprovalId,
@@ -171,7 +175,8 @@ pub trait ApprovalStore {
         at: Timestamp,
     ) -> Result<Taken, StoreError>;
 
-    /// Uses up an approval that was taken at this moment, if it has not expired. Of all who ever took it one can.
+    /// Uses up an approval that was taken at this moment, unless it has expired. Of all callers
+    /// that ever took it, only one succeeds.
     fn use_approval(
         &mut self,
         id: &ApprovalId,
@@ -179,10 +184,12 @@ pub trait ApprovalStore {
         now: Timestamp,
     ) -> Result<Spent, StoreError>;
 
-    /// How often it changed which calls are granted, which only grows. This handle remembers the highest number that it
-    /// has seen: in a database with a lower one, which was put back, no grant counts.
+    /// How often the set of granted calls has changed; it only grows. This handle remembers the
+    /// highest count that it has seen: in a database with a lower count, which must be an older
+    /// copy, no grant counts.
     fn grant_count(&self) -> Result<i64, StoreError>;
 
-    /// Marks calls that were not decided or used in time, deletes old ones, and returns how many expired.
+    /// Marks calls as expired that were not decided or used in time, deletes old ones, and returns
+    /// how many expired.
     fn expire_approvals(&mut self, now: Timestamp) -> Result<u64, StoreError>;
 }

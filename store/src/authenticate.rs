@@ -1,13 +1,13 @@
-//! HMAC-SHA-256 over pins and over a server's list of them.
+//! HMAC-SHA-256 over pins and over each server's list of pins.
 //!
-//! Every field is written with its length before it, so that no two different rows have the same bytes.
+//! Every field is prefixed with its length, so that no two different rows encode to the same bytes.
 
 use crate::database::Cell;
 use crate::key::Key;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// All fields of a pin's row but its authentication.
+/// All fields of a pin's row except its authentication tag.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PinFields<'a> {
     pub(crate) server: &'a str,
@@ -51,18 +51,20 @@ impl PinFields<'_> {
     }
 }
 
-/// The seal of a server: over its pins in order, and over what of its own row decides anything.
+/// The seal of a server: over its pins in order, and over the fields of its own row that affect
+/// decisions.
 #[derive(Debug)]
 pub(crate) struct Seal(Authenticator);
 
-/// What of a server's row is sealed.
+/// The sealed fields of a server's row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SealedFields<'a> {
     pub(crate) status: &'a str,
-    /// Sealed because `check ID` runs it.
+    /// Sealed because `check ID` executes it.
     pub(crate) launch: Option<&'a str>,
     pub(crate) first_seen: i64,
-    /// How often the server was sealed. The ledger can tell from it whether an older copy was put back.
+    /// How often the server was sealed. The ledger uses the count to detect an older copy that was
+    /// put back.
     pub(crate) seal_count: i64,
 }
 
@@ -73,8 +75,8 @@ impl Seal {
         Seal(state)
     }
 
-    /// The entry's name and the withdrawal are sealed in addition to the row's authentication: a row that does not
-    /// authenticate names no entry that could be held for it.
+    /// The entry's name and the withdrawal are sealed in addition to the row's tag: a row that does
+    /// not authenticate cannot be trusted to name the entry to hold.
     pub(crate) fn pin(
         &mut self,
         seq: i64,
@@ -109,17 +111,17 @@ impl Seal {
     }
 }
 
-/// The seal over rows that stand for no server.
+/// A seal over rows that belong to no server.
 #[derive(Debug)]
 pub(crate) struct StateSeal(Authenticator);
 
 impl StateSeal {
-    /// `purpose` keeps one seal from passing as another.
+    /// `purpose` separates domains, so that one seal cannot pass as another.
     pub(crate) fn new(key: &Key, purpose: &str) -> StateSeal {
         StateSeal(Authenticator::new(key, purpose))
     }
 
-    /// The rows that follow are of this table.
+    /// Marks the rows that follow as belonging to this table.
     pub(crate) fn table(&mut self, name: &str) {
         self.0.text("table");
         self.0.text(name);
@@ -156,7 +158,7 @@ impl StateSeal {
     }
 }
 
-/// A value by which a holder of the key recognizes the key, and which reveals nothing to others.
+/// A check value that identifies the key to its holders and reveals nothing to others.
 pub(crate) fn key_check(key: &Key) -> [u8; 32] {
     Authenticator::new(key, "holdpoint key check 1").finish()
 }
@@ -165,7 +167,7 @@ pub(crate) fn matches_check(key: &Key, check: &[u8]) -> bool {
     Authenticator::new(key, "holdpoint key check 1").matches(check)
 }
 
-/// Another key for another purpose.
+/// Derives a key for a different purpose.
 pub(crate) fn derived_key(key: &Key, purpose: &str) -> [u8; 32] {
     Authenticator::new(key, purpose).finish()
 }
@@ -177,7 +179,7 @@ pub(crate) fn word_hash(key: &Key, word: &str) -> [u8; 32] {
     state.finish()
 }
 
-/// The keyed hash of a launch as a whole.
+/// The keyed hash of a whole launch.
 pub(crate) fn launch_hash(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
     let mut state = Authenticator::new(key, "holdpoint launch identity 1");
     parts.iter().for_each(|part| state.bytes(part));
@@ -188,7 +190,7 @@ pub(crate) fn launch_hash(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
 struct Authenticator(Hmac<Sha256>);
 
 impl Authenticator {
-    /// `purpose` keeps the authentication of a pin from passing as that of anything else.
+    /// `purpose` separates domains, so that a pin's tag cannot pass as that of anything else.
     fn new(key: &Key, purpose: &str) -> Authenticator {
         let block: &hmac::digest::Key<Hmac<Sha256>> = &padded(key).into();
         let mut state = Authenticator(Hmac::new(block));
@@ -223,13 +225,14 @@ impl Authenticator {
         self.0.finalize().into_bytes().into()
     }
 
-    /// In constant time.
+    /// Compares in constant time.
     fn matches(self, authentication: &[u8]) -> bool {
         self.0.verify_slice(authentication).is_ok()
     }
 }
 
-/// HMAC pads a shorter key with zeros to its block, so this is the same key, in the form that cannot be refused.
+/// HMAC pads a shorter key with zeros to its block size, so this is the same key, in a form whose
+/// length is always accepted.
 pub(crate) fn padded(key: &Key) -> [u8; 64] {
     let mut block = [0; 64];
     for (to, from) in block.iter_mut().zip(key.as_bytes()) {

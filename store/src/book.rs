@@ -1,4 +1,4 @@
-//! The store's one implementation, over whichever database is behind it.
+//! The implementation of [`Store`], generic over the database.
 
 use crate::act::Act;
 use crate::by::StoreEvent;

@@ -1,10 +1,10 @@
-//! Who does something, and when: with every write that a person causes.
+//! The actor and the time of a write that a person causes.
 
 use crate::act::{MAX_NAME_BYTES, within};
 use crate::error::StoreError;
 use gate::time::Timestamp;
 
-/// A person's hand, at a moment.
+/// An actor and a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct By<'a> {
     /// A person's name, or `holdpoint` if no person was asked.
@@ -21,14 +21,15 @@ impl By<'_> {
     }
 }
 
-/// The same as it is kept.
+/// The same in owned form, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Signed {
     pub by: String,
     pub at: Timestamp,
 }
 
-/// Something that a person did that is about no server's pins: an incident, an API key, a call's approval.
+/// An action by a person that concerns no server's pins: an incident, an API key, the approval of a
+/// call.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoreEvent {
     pub seq: i64,
@@ -36,7 +37,7 @@ pub struct StoreEvent {
     pub by: String,
     /// `incident.on`, `key.revoke`, `approval.grant`, …
     pub action: String,
-    /// The key, approval, server, … that it was done to.
+    /// The key, approval, server, … that the action concerned.
     pub subject: Option<String>,
     pub detail: Option<String>,
 }

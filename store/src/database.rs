@@ -1,6 +1,8 @@
-//! What a database has to do for the store: run SQL that both understand, in transactions that count whole or not at all.
+//! What the store needs from a database: run SQL that both databases understand, in atomic
+//! transactions.
 //!
-//! Everything else (what is asked, what is sealed, what an act does) exists once, over these traits.
+//! Everything else (queries, seals, the effects of an act) is implemented once, on top of these
+//! traits.
 
 use crate::error::StoreError;
 use crate::key::Keys;
@@ -9,7 +11,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// A value that goes into a statement, in the place of `$1`, `$2`, ….
+/// A value bound to a placeholder `$1`, `$2`, … of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
     Null,
@@ -48,14 +50,14 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     }
 }
 
-/// A value of a row. Another program may have written it, so text need not be UTF-8.
+/// A value in a row. Another program may have written it, so text may not be UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cell<'a> {
     Null,
     Integer(i64),
     Text(&'a [u8]),
     Bytes(&'a [u8]),
-    /// Of a type that Holdpoint does not write.
+    /// A type that Holdpoint does not write.
     Other,
 }
 
@@ -74,7 +76,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// A text as far as it can be read.
+    /// A text, with invalid UTF-8 replaced.
     pub(crate) fn lossy_text(self) -> Option<String> {
         match self {
             Cell::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -89,7 +91,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// A text's or blob's bytes, whether or not they are UTF-8; none for anything else.
+    /// The bytes of a text or blob, valid UTF-8 or not; empty for other types.
     pub(crate) fn raw_bytes(self) -> &'a [u8] {
         match self {
             Cell::Text(bytes) | Cell::Bytes(bytes) => bytes,
@@ -97,23 +99,24 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// What is there, read as `reading` does: `None` where it cannot be, `Some(None)` where nothing is there.
+    /// Reads a nullable value with `reading`: `Some(None)` for null, `None` if the value cannot be
+    /// read.
     pub(crate) fn optional<T>(self, reading: impl FnOnce(Self) -> Option<T>) -> Option<Option<T>> {
         if self == Cell::Null { Some(None) } else { reading(self).map(Some) }
     }
 }
 
 pub(crate) trait Row {
-    /// The value of a column, counted from 0. One that is not there reads as [`Cell::Other`].
+    /// The value of a column, counted from 0. A missing column reads as [`Cell::Other`].
     fn cell(&self, index: usize) -> Cell<'_>;
 }
 
-/// What is done with each row that a query gives: whether to go on.
+/// Called for each row of a query; returns whether to continue.
 pub(crate) type Visit<'a> = dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, StoreError> + 'a;
 
-/// A transaction that is under way. Values are named `$1`, `$2`, … in the text.
+/// A transaction in progress. Values are referred to as `$1`, `$2`, … in the statement.
 pub(crate) trait Transaction {
-    /// How many rows it touched.
+    /// Returns how many rows were affected.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
 
     fn query(
@@ -123,10 +126,10 @@ pub(crate) trait Transaction {
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError>;
 
-    /// The same statement for many sets of values, without waiting for the answer to each.
+    /// Runs one statement for many sets of values, without waiting for each result.
     fn execute_each(&self, sql: &str, sets: &[Vec<Value<'_>>]) -> Result<(), StoreError>;
 
-    /// The same query for many sets of values, without waiting for the answer to each.
+    /// Runs one query for many sets of values, without waiting for each result.
     fn query_each(
         &self,
         sql: &str,
@@ -136,7 +139,7 @@ pub(crate) trait Transaction {
 }
 
 impl dyn Transaction + '_ {
-    /// The first row, read.
+    /// Reads the first row.
     pub(crate) fn first<T>(
         &self,
         sql: &str,
@@ -151,7 +154,7 @@ impl dyn Transaction + '_ {
         Ok(found)
     }
 
-    /// All rows, read.
+    /// Reads all rows.
     pub(crate) fn all<T>(
         &self,
         sql: &str,
@@ -172,44 +175,47 @@ impl dyn Transaction + '_ {
         Ok(counted.flatten().and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX))
     }
 
-    /// Whether there is any row.
+    /// Whether the query finds any row.
     pub(crate) fn any(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(self.first(sql, values, |_| Ok(()))?.is_some())
     }
 }
 
-/// A database that the store can be kept in.
+/// A database that can hold the store.
 pub(crate) trait Backend: fmt::Debug + Send {
-    /// Runs some reading on one state of the database. It may run again, on a new connection, if the old one was lost.
+    /// Runs `reading` on one snapshot of the database. It may run again, on a new connection, if
+    /// the connection was lost.
     fn read<T>(
         &self,
         reading: impl Fn(&dyn Transaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError>;
 
-    /// Runs some writing that no other writing comes between, and keeps all of it, or nothing if it fails. It may run
-    /// again where nothing of the first run was kept.
+    /// Runs `writing` exclusively and atomically. It may run again if nothing of the first run was
+    /// committed.
     fn write<T>(
         &mut self,
         writing: impl Fn(&dyn Transaction, &Keys) -> Result<T, StoreError>,
     ) -> Result<T, StoreError>;
 
-    /// Where the key is that pins are authenticated with, and which one it must be.
+    /// The path of the key that authenticates pins, and which key it must be.
     fn keys(&self) -> Keys;
 
     fn limits(&self) -> Limits;
 
-    /// The statements before and after an edit of history, which is otherwise only added to.
+    /// The statements that allow, and forbid again, editing history, which is otherwise
+    /// append-only.
     fn statements_around_history_edit(&self) -> [String; 2];
 
-    /// Removes from the database's files what its rows held earlier. Returns `false` if other processes use it just now.
+    /// Removes data of former rows from the database's files. Returns `false` if other processes
+    /// use the database.
     fn drop_old_bytes(&mut self) -> Result<bool, StoreError>;
 
-    /// The highest count of changes to what is granted that this handle has seen.
+    /// The highest count of changes to the granted calls that this handle has seen.
     fn grants_seen(&self) -> &std::cell::Cell<i64>;
 
     fn current_version(&self) -> Result<u64, StoreError>;
 
-    /// Whether other processes still find the database that this one has open.
+    /// Whether other processes still find the database that this handle has open.
     fn is_in_place(&self) -> bool {
         true
     }

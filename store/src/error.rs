@@ -1,4 +1,4 @@
-//! What can go wrong with the home directory and the store, in sentences that say what to do.
+//! Errors of the home directory and the store. Each message says what to do about it.
 
 use crate::approval::{ApprovalId, ApprovalState};
 use crate::postgres::AddressError;
@@ -29,25 +29,25 @@ pub enum HomeError {
 }
 
 impl HomeError {
-    /// Whether the disk or the user's quota has no room left.
+    /// Whether the disk is full or the user's quota is used up.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, HomeError::Io { source, .. } if is_disk_full(source))
     }
 }
 
-/// Whether a write failed because the disk or the user's quota has no room left.
+/// Whether a write failed because the disk is full or the user's quota is used up.
 pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Why something could not be read from the store or written to it. Nothing of a failed write is kept.
+/// Why the store could not be read or written. A failed write leaves nothing behind.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error(transparent)]
     Home(#[from] HomeError),
     #[error(transparent)]
     Ledger(#[from] crate::receipts::ReceiptsError),
-    /// Nothing is decided on what may have changed since.
+    /// No decision may rest on data that may have changed since it was read.
     #[error("the database that nodes share has not answered for a second")]
     LeaseOver,
     #[error("no thread to follow the database that nodes share: {source}")]
@@ -56,7 +56,7 @@ pub enum StoreError {
         "{reason}: look at `holdpoint incident status`, then end it with `holdpoint incident off --reason TEXT`"
     )]
     OlderStore { reason: String },
-    /// It was done, and holds.
+    /// The change was made, and it holds.
     #[error("it was done, but the ledger did not record who did it: {source}")]
     Unwitnessed { source: Box<crate::receipts::ReceiptsError> },
     #[error(
@@ -71,7 +71,7 @@ pub enum StoreError {
         path.display()
     )]
     Damaged { path: PathBuf, source: rusqlite::Error },
-    /// What runs inside the database could undo what is written to it.
+    /// Code inside the database, such as a trigger, could undo a write.
     #[error(
         "`{}` has a {kind} that holdpoint did not make, {name:?}, which could change what is written: remove it, or move the file away and approve your servers again",
         path.display()
@@ -83,7 +83,7 @@ pub enum StoreError {
         path.display()
     )]
     Replaced { path: PathBuf },
-    /// Nothing of it was kept.
+    /// Nothing of the write was kept.
     #[error(
         "{what} was written and does not read back as it was meant, so it does not count: another program changes the database while it is written to"
     )]
@@ -105,7 +105,8 @@ pub enum StoreError {
     /// Nothing was written.
     #[error("cannot reach `{place}`: {reason}")]
     Unreachable { place: String, reason: String },
-    /// The connection was lost in the middle of a commit, and the database did not come back in time to tell.
+    /// The connection was lost during a commit, and the database did not come back in time to say
+    /// whether the commit succeeded.
     #[error(
         "the connection to `{place}` was lost while it was written to, and whether that counts is not known: look again, then decide"
     )]
@@ -127,13 +128,13 @@ pub enum StoreError {
         path.display()
     )]
     OtherKey { path: PathBuf, place: String },
-    /// The key cannot be read, so it is not known whether it is the right one.
+    /// The key cannot be read, so whether it is the right one is unknown.
     #[error("{problem}")]
     NoKey { problem: String },
-    /// Something was written between the reading that a decision rests on and the decision.
+    /// Another write came between the read that a decision rests on and the decision.
     #[error("server `{server}` changed in the meantime: look again, then decide")]
     Changed { server: ServerId },
-    /// What is there does not authenticate, and the act was not a person's approval.
+    /// The stored data does not authenticate, and the act was not a person's approval.
     #[error("nothing is added to pins that cannot be trusted: {reason}")]
     Untrusted { server: ServerId, reason: String },
     #[error("server `{server}` has no pin of `{entry}` that could be withdrawn")]
@@ -142,10 +143,11 @@ pub enum StoreError {
     OverLimit { what: &'static str, limit: usize },
     #[error("an act without the name of who acts is not recorded")]
     Nameless,
-    /// Holdpoint's own rows that nothing authenticates, with values that it does not write.
+    /// Rows that carry no authentication tag hold values that Holdpoint does not write.
     #[error("{what} of server `{server}` cannot be read: observe the server again")]
     Unreadable { server: ServerId, what: &'static str },
-    /// The same where nothing makes it good: until a person looks, it is an error and not an absence.
+    /// Like `Unreadable`, but no later write repairs it: until a person looks, it is an error and
+    /// does not count as absent.
     #[error(
         "{what} in the store has values that holdpoint does not write: put a copy of the database back"
     )]
@@ -155,8 +157,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the database did not answer: what was read of it before is as good as it was. After any other error it may have
-    /// been changed by another program.
+    /// Whether the database could not be reached. Data read before is then as good as it was; after
+    /// any other error, another program may have changed it.
     pub fn is_unreachable(&self) -> bool {
         match self {
             StoreError::Unreachable { .. }
@@ -175,7 +177,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the disk of the database or of the receipts has no room left.
+    /// Whether the disk that holds the database or the receipts is full.
     pub fn is_disk_full(&self) -> bool {
         match self {
             StoreError::DiskFull { .. } => true,

@@ -1,4 +1,4 @@
-//! The home directory: made private, refused where others could change what is in it.
+//! The home directory: created private, and refused if other users could change its contents.
 
 use crate::error::HomeError;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Makes the directory if need be, and checks whose it is.
+    /// Creates the directory if needed, and checks its owner and permissions.
     pub fn open(path: &Path) -> Result<Home, HomeError> {
         let absolute = std::path::absolute(path).map_err(failed("find", path))?;
         match fs::symlink_metadata(&absolute) {
@@ -31,7 +31,7 @@ impl Home {
         Ok(home)
     }
 
-    /// The directory itself, with no link left in its path.
+    /// The path of the directory, with all links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -52,7 +52,7 @@ impl Home {
         self.path.join("receipts")
     }
 
-    /// What `receipts verify` needs besides the folder.
+    /// The public key, which `receipts verify` needs in addition to the folder.
     pub fn receipts_public_key_path(&self) -> PathBuf {
         self.keys_path().join("receipts.pub")
     }
@@ -61,8 +61,8 @@ impl Home {
         self.keys_path().join("receipts.key")
     }
 
-    /// There from before the signing key is made until the first index is signed with it. A signing key without this file
-    /// shows that there were receipts.
+    /// Exists from before the signing key is created until the first index is signed with it. A
+    /// signing key without this file proves that there were receipts.
     pub(crate) fn receipts_key_unused_path(&self) -> PathBuf {
         self.keys_path().join("receipts.key.unused")
     }
@@ -76,7 +76,7 @@ impl Home {
     }
 }
 
-/// Makes a file that only its user can read, where there is none, and checks one that is there.
+/// Creates a file that only its user can read, or checks an existing one.
 pub(crate) fn private_file(path: &Path) -> Result<(), HomeError> {
     let mut options = fs::OpenOptions::new();
     options.create(true).append(true);
@@ -106,13 +106,14 @@ pub(crate) fn private_file(path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Names what was tried in an input or output error.
+/// Adds the operation and path to an I/O error.
 pub(crate) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HomeError {
     let path = path.to_owned();
     move |source| HomeError::Io { doing, path, source }
 }
 
-/// Another process may make it at the same time: then it is only checked, like one that was there before.
+/// Creates the directory. If another process creates it at the same time, it is checked like an
+/// existing one.
 pub(crate) fn create_directory(path: &Path) -> Result<(), HomeError> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed("make", parent))?;
@@ -128,7 +129,7 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), HomeError> {
     }
 }
 
-/// A link leads where its owner wants, so it has to be the user's own (or root's).
+/// The owner of a link controls where it leads, so the link must belong to the user or root.
 fn check_link(path: &Path, found: &fs::Metadata) -> Result<(), HomeError> {
     if fs::metadata(path).is_err() {
         return Err(HomeError::DanglingLink { path: path.to_owned() });
@@ -142,7 +143,8 @@ fn check_link(path: &Path, found: &fs::Metadata) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// The mode of a folder that users share, as `/tmp`: each may remove only what is their own.
+/// The mode bit of a folder that users share, such as `/tmp`: each user can only remove their own
+/// files.
 #[cfg(unix)]
 const STICKY: u32 = 0o1000;
 
@@ -165,8 +167,9 @@ pub(crate) fn check_directory(path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Who can write to a directory above can put another home in this one's place. A sticky one (`/tmp`) does not allow that.
-/// Owners are not checked here: in a user namespace the root directory belongs to the user `nobody`.
+/// Anyone who can write to a parent directory can replace the home. A sticky one (`/tmp`) does not
+/// allow that. Owners are not checked here: in a user namespace, the root directory belongs to the
+/// user `nobody`.
 fn check_ancestors(path: &Path) -> Result<(), HomeError> {
     #[cfg(unix)]
     for ancestor in path.ancestors().skip(1) {

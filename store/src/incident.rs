@@ -1,4 +1,4 @@
-//! Incident mode: the switches that stop calls, and revocations. It survives a restart.
+//! Incident mode: the switches that stop calls, and revocations. Both survive a restart.
 
 use crate::act::within;
 use crate::by::{By, Signed};
@@ -13,16 +13,17 @@ use std::str::FromStr;
 
 /// The longest reason, in bytes.
 pub const MAX_REASON_BYTES: usize = 4_096;
-/// The most servers that one incident is limited to, and the most tools and principals that it names.
+/// The most servers that one incident can be limited to, and the most tools and principals it can
+/// name.
 pub const MAX_INCIDENT_SERVERS: usize = 1_000;
-/// The longest name of a tool or a principal that an incident stops, in bytes.
+/// The longest name of a tool or principal that an incident stops, in bytes.
 pub const MAX_STOPPED_BYTES: usize = 1_024;
-/// The longest name of what is revoked, in bytes.
+/// The longest name of a revoked item, in bytes.
 pub const MAX_REVOKED_BYTES: usize = 1_024;
 /// The most revocations that are kept.
 pub const MAX_REVOCATIONS: usize = 100_000;
 
-/// From which risk on tools are denied.
+/// The risk from which tools are denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IncidentLevel {
     Low,
@@ -45,26 +46,26 @@ impl IncidentLevel {
     }
 }
 
-/// What an incident stops.
+/// The extent of an incident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IncidentScope {
-    /// The tools of all servers, from the incident's level on.
+    /// The tools of all servers with at least the incident's level of risk.
     All,
     Parts(StoppedParts),
 }
 
-/// What an incident stops where that is not all servers: the union of these.
+/// The extent of an incident that does not stop all servers: the union of these parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoppedParts {
-    /// Their tools are denied from the incident's level on.
+    /// Tools of these servers are denied if they have at least the incident's level of risk.
     pub servers: BTreeSet<ServerId>,
-    /// Denied whatever their risk is.
+    /// Denied whatever their risk.
     pub tools: BTreeSet<StoppedTool>,
-    /// All calls of these are denied. By subject, or by issuer and subject.
+    /// Principals whose calls are all denied. Given by subject, or by issuer and subject.
     pub principals: BTreeSet<String>,
 }
 
-/// A tool by its server and the server's own name for it. Written `SERVER__TOOL`.
+/// A tool, named by its server and the server's own name for it. Written `SERVER__TOOL`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoppedTool {
     pub server: ServerId,
@@ -77,7 +78,7 @@ impl fmt::Display for StoppedTool {
     }
 }
 
-/// A text that names no tool of a server.
+/// The text does not name a tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected SERVER__TOOL, such as `files__write_file`")]
 pub struct NotATool;
@@ -86,7 +87,7 @@ impl FromStr for StoppedTool {
     type Err = NotATool;
 
     fn from_str(text: &str) -> Result<StoppedTool, NotATool> {
-        // The id of a server has no `__`, so the first one ends it.
+        // A server id contains no `__`, so it ends at the first one.
         let (server, tool) = text.split_once("__").ok_or(NotATool)?;
         let server = server.parse().map_err(|_| NotATool)?;
         if tool.is_empty() || tool.len() > MAX_STOPPED_BYTES {
@@ -97,12 +98,12 @@ impl FromStr for StoppedTool {
 }
 
 impl IncidentScope {
-    /// These servers alone.
+    /// An incident limited to these servers.
     pub fn servers(servers: BTreeSet<ServerId>) -> IncidentScope {
         IncidentScope::Parts(StoppedParts { servers, ..StoppedParts::default() })
     }
 
-    /// Whether it stops anything of this server for every caller.
+    /// Whether the incident stops any tool of this server for every caller.
     pub fn concerns(&self, server: &ServerId) -> bool {
         match self {
             IncidentScope::All => true,
@@ -112,13 +113,14 @@ impl IncidentScope {
         }
     }
 
-    /// Whether it stops all that the other stops, at the same level.
+    /// Whether this scope stops everything that the other one does, at the same level.
     pub fn covers(&self, other: &IncidentScope) -> bool {
         match (self, other) {
             (IncidentScope::All, IncidentScope::All) => true,
             (IncidentScope::Parts(_), IncidentScope::All) => false,
             (IncidentScope::All, IncidentScope::Parts(other)) => {
-                // Named tools and principals are stopped at any risk, all servers only from the level on.
+                // Named tools and principals are stopped at any risk, but `All` only stops tools
+                // from the level on.
                 other.tools.is_empty() && other.principals.is_empty()
             }
             (IncidentScope::Parts(own), IncidentScope::Parts(other)) => {
@@ -130,7 +132,7 @@ impl IncidentScope {
     }
 }
 
-/// An incident that is declared.
+/// A declared incident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incident {
     pub level: IncidentLevel,
@@ -158,7 +160,7 @@ impl Incident {
     }
 }
 
-/// What kind of thing is revoked.
+/// The kind of a revoked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RevokedKind {
     Key,
@@ -181,21 +183,21 @@ impl RevokedKind {
     }
 }
 
-/// What began before this moment counts no longer.
+/// A revocation. Credentials, sessions and links from before this moment no longer count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
     pub kind: RevokedKind,
-    /// As it is kept: see [`RevokedKind::kept`].
+    /// The stored form: see [`RevokedKind::kept`].
     pub value: String,
     pub signed: Signed,
 }
 
-/// Before the hash of what is not kept in clear.
+/// Prefix of a hash that is stored instead of the value.
 const HASHED: &str = "sha256:";
 
 impl RevokedKind {
-    /// What is kept of a revoked thing. The id of a session is as good as a password, and who revokes a key may have typed the
-    /// key itself: of both only the hash.
+    /// The stored form of a revoked value. Keys and sessions are stored as hashes: a session id is
+    /// as good as a password, and a person who revokes a key may type the key itself.
     pub(crate) fn kept(self, value: &str) -> String {
         match self {
             RevokedKind::Principal | RevokedKind::Server => value.to_owned(),
@@ -207,7 +209,7 @@ impl RevokedKind {
 }
 
 impl Revocation {
-    /// What was revoked, where that may be shown.
+    /// The revoked value, if it may be shown.
     pub fn shown_value(&self) -> Option<&str> {
         match self.kind {
             RevokedKind::Principal | RevokedKind::Server => Some(&self.value),
@@ -215,27 +217,28 @@ impl Revocation {
         }
     }
 
-    /// The SHA-256 of what was revoked. Older versions kept all of it in clear.
+    /// The SHA-256 of the revoked value. Older versions stored every value in clear text.
     pub fn value_sha256(&self) -> String {
         let hash = self.value.strip_prefix(HASHED).filter(|_| self.shown_value().is_none());
         hash.map_or_else(|| sha256_hex(self.value.as_bytes()), str::to_owned)
     }
 }
 
-/// Everything that is switched.
+/// The state of all switches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IncidentState {
     pub incident: Option<(Incident, Signed)>,
-    /// Who closed all ways out.
+    /// Set if outgoing connections are blocked, with the actor.
     pub egress_blocked: Option<Signed>,
-    /// The newest of each thing that was revoked.
+    /// The newest revocation of each value.
     pub revocations: Vec<Revocation>,
-    /// Who tripped an anomaly rule and was not released yet.
+    /// Sessions and principals that tripped an anomaly rule and have not been released.
     pub quarantines: Vec<Quarantine>,
 }
 
 impl IncidentState {
-    /// What counts while nothing shows which switches were on: every one of them. `incident off` ends it.
+    /// The state to assume if the stored switches cannot be trusted: every switch is on. `incident
+    /// off` ends it.
     #[must_use]
     fn in_doubt(self, doubt: &str) -> IncidentState {
         let newest = self.revocations.iter().map(|revocation| revocation.signed.at).max();
@@ -258,18 +261,18 @@ impl IncidentState {
     }
 }
 
-/// How the seal over the state stands.
+/// The status of the seal over the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IncidentSeal {
     /// How often the state was sealed: an older copy that was put back has a smaller number.
     pub count: i64,
-    /// Why the state cannot be trusted, in words.
+    /// Why the state cannot be trusted.
     pub doubt: Option<String>,
 }
 
 /// Incident mode, shared by all processes.
 pub trait IncidentStore {
-    /// What counts now. A state that is in doubt is an incident on all servers that is still on.
+    /// The state to enforce. A state in doubt counts as an incident on all servers.
     fn incident(&self) -> Result<IncidentState, StoreError> {
         let (state, seal) = self.sealed_incident()?;
         Ok(match seal.doubt {
@@ -278,28 +281,28 @@ pub trait IncidentStore {
         })
     }
 
-    /// What the database says, and how the seal over it stands.
+    /// The stored state, and the status of its seal.
     fn sealed_incident(&self) -> Result<(IncidentState, IncidentSeal), StoreError>;
 
-    /// Seals the state as it is, beyond `seen`: a person decided that it counts.
+    /// Seals the current state with a count above `seen`: a person decided that it is right.
     fn accept_incident_state(&mut self, seen: i64, by: By<'_>) -> Result<(), StoreError>;
 
-    /// Declares an incident. One that is on is replaced.
+    /// Declares an incident, and replaces a current one.
     fn begin_incident(&mut self, incident: &Incident, by: By<'_>) -> Result<(), StoreError>;
 
-    /// Ends it, for a reason that is written down. Where none is on nothing is done.
+    /// Ends the incident, with a recorded reason. Does nothing if there is none.
     fn end_incident(&mut self, reason: &str, by: By<'_>) -> Result<(), StoreError>;
 
     fn block_egress(&mut self, by: By<'_>) -> Result<(), StoreError>;
 
     fn unblock_egress(&mut self, by: By<'_>) -> Result<(), StoreError>;
 
-    /// Revokes what began before `by.at`. Revoked again, the later moment counts.
+    /// Revokes everything from before `by.at`. Revoking again moves the moment forward.
     fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError>;
 
-    /// Denies the calls of a session that tripped an anomaly rule. One that is quarantined already stays so.
+    /// Denies the calls of a session that tripped an anomaly rule. Keeps an existing quarantine.
     fn quarantine(&mut self, quarantine: &Quarantine) -> Result<(), StoreError>;
 
-    /// Ends a quarantine. Where there is none of this id nothing is done.
+    /// Ends a quarantine. Does nothing if none has this id.
     fn release_quarantine(&mut self, id: &QuarantineId, by: By<'_>) -> Result<(), StoreError>;
 }

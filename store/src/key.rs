@@ -1,4 +1,4 @@
-//! The key that pins are authenticated with: 32 random bytes in a file of its own.
+//! The key that authenticates pins: 32 random bytes in its own file.
 
 use crate::authenticate;
 use crate::error::{HomeError, StoreError};
@@ -21,18 +21,18 @@ impl Key {
     }
 }
 
-/// Where a store's key is, and which one it has to be.
+/// The path of a store's key, and which key it has to be.
 #[derive(Debug)]
 pub(crate) struct Keys {
     path: PathBuf,
     required: Option<Required>,
 }
 
-/// The key that a database is shared under.
+/// The key that the nodes of a shared database must have.
 #[derive(Debug, Clone)]
 pub(crate) struct Required {
     pub(crate) check: Vec<u8>,
-    /// The database.
+    /// The database, for error messages.
     pub(crate) place: String,
 }
 
@@ -45,8 +45,9 @@ impl Keys {
         Keys { path, required: Some(required) }
     }
 
-    /// Read each time it is needed: a key that vanished while the process runs is noticed. Where other nodes have one,
-    /// another key or none is an error of this node, and says nothing about the pins.
+    /// Reads the file each time, so that a key that disappears while the process runs is noticed.
+    /// If the database is shared, a different or missing key is an error of this node and says
+    /// nothing about the pins.
     pub(crate) fn read(&self) -> Result<Result<Key, KeyProblem>, StoreError> {
         let key = read_key(&self.path);
         let Some(required) = &self.required else { return Ok(key) };
@@ -69,7 +70,7 @@ impl Keys {
     }
 }
 
-/// Why there is no key to check pins with. Each is a sentence that a held call's review shows.
+/// Why there is no key to check pins with. Displayed as a sentence in the review of a held call.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyProblem {
     #[error("the key that pins are checked with is gone (`{}`): put it back, or review and approve each server again", .0.display())]
@@ -99,15 +100,17 @@ pub(crate) fn read_key(path: &Path) -> Result<Key, KeyProblem> {
         }
     }
     let mut bytes = Vec::with_capacity(KEY_BYTES + 1);
-    // One byte more than a key has, so that a longer file is noticed and a huge one is not read.
+    // Read one byte more than a key has, so that a longer file is noticed without reading all of
+    // it.
     file.take(KEY_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     let bytes = bytes.try_into().map_err(|_| KeyProblem::Malformed(path.to_owned()))?;
     Ok(Key(bytes))
 }
 
-/// Makes a new key.
+/// Creates a new key.
 ///
-/// INVARIANT: the caller holds the database's write lock, so no other process makes one at the same time.
+/// INVARIANT: the caller holds the database's write lock, so no other process creates one at the
+/// same time.
 pub(crate) fn create_key(path: &Path) -> Result<Key, HomeError> {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes)
@@ -117,7 +120,7 @@ pub(crate) fn create_key(path: &Path) -> Result<Key, HomeError> {
     Ok(key)
 }
 
-/// Writes a key. It appears under its name whole or not at all, and never in the place of another.
+/// Writes a key atomically, and never over an existing one.
 pub(crate) fn put_key(path: &Path, key: &Key) -> Result<(), HomeError> {
     if path.exists() {
         return Err(failed("make", path)(io::ErrorKind::AlreadyExists.into()));
@@ -125,18 +128,19 @@ pub(crate) fn put_key(path: &Path, key: &Key) -> Result<(), HomeError> {
     create_file(path, key.as_bytes())
 }
 
-/// Makes a private file: it appears under its name whole or not at all.
+/// Creates a private file atomically.
 pub(crate) fn create_file(path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
     create_file_with_mode(path, bytes, 0o600)
 }
 
-/// Makes a file that others may read, in the same way.
+/// Creates a file that others may read, atomically.
 pub(crate) fn create_public_file(path: &Path, bytes: &[u8]) -> Result<(), HomeError> {
     create_file_with_mode(path, bytes, 0o644)
 }
 
 fn create_file_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), HomeError> {
-    // A file that an earlier process left behind when it was killed here holds what nothing was made with.
+    // Remove the unfinished file of a process that was killed here: nothing was made with its
+    // content.
     let unfinished = path.with_added_extension("new");
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -154,7 +158,7 @@ fn create_file_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Hom
     file.write_all(bytes).map_err(failed("write", &unfinished))?;
     file.sync_all().map_err(failed("write", &unfinished))?;
     fs::rename(&unfinished, path).map_err(failed("make", path))?;
-    // The name has to survive the machine before anything that was made with the key does.
+    // The file must be durable before anything that was made with the key.
     #[cfg(unix)]
     if let Some(directory) = path.parent() {
         fs::File::open(directory)

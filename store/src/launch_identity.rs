@@ -1,7 +1,9 @@
-//! Which servers are launched the same way: a keyed hash over everything that decides what is started or reached.
+//! Recognizes servers that are launched the same way, by a keyed hash over everything that decides
+//! what is started or reached.
 //!
-//! INVARIANT: two launches with the same hash start the same program with the same words and variables, or reach the same
-//! address with the same headers. A launch of which a part is not known has no hash.
+//! INVARIANT: two launches with the same hash start the same program with the same words and
+//! variables, or reach the same address with the same headers. A launch with an unknown part has no
+//! hash.
 
 use crate::authenticate::launch_hash;
 use crate::key::Key;
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The longest ending of a file's name that makes a word look like a file.
+/// The longest file name extension that makes a word look like a file.
 const MAX_ENDING: usize = 8;
 
 /// The keyed hash of a launch, in hexadecimal digits.
@@ -26,17 +28,17 @@ impl LaunchHash {
     }
 }
 
-/// Whose file has the entry that launches a server.
+/// The kind of file that has a server's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryFile {
-    /// The user's own.
+    /// The user's own file.
     User,
-    /// One that comes with a project, or one of which this is not known.
+    /// A project's file, or a file of unknown kind.
     Project,
 }
 
-/// What a launch has in common with others that are launched the same way.
+/// Identifies launches of the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchIdentity {
@@ -49,7 +51,7 @@ pub struct LaunchIdentity {
 pub struct StartedProgram<'a> {
     /// The program's file.
     pub program: &'a Path,
-    /// The program as it was named.
+    /// The program as named in the entry.
     pub name: &'a str,
     pub arguments: &'a [OsString],
     pub folder: &'a Path,
@@ -58,12 +60,12 @@ pub struct StartedProgram<'a> {
 }
 
 impl StartedProgram<'_> {
-    /// The file, whichever folder it was named from.
+    /// The program's file as a full path.
     fn file(&self) -> PathBuf {
         self.folder.join(self.program)
     }
 
-    /// The folder, if the meaning of a word depends on it.
+    /// The folder, if the meaning of an argument depends on it.
     fn meant_folder(&self) -> Option<&Path> {
         let words: Vec<String> =
             self.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -96,7 +98,7 @@ impl LaunchKey {
         self.hash_parts(&parts)
     }
 
-    /// The hash of an address with the names and values of its headers, whatever their order.
+    /// The hash of an address and its headers, independent of their order.
     pub fn hash_address(&self, url: &str, headers: &[(&str, &[u8])]) -> LaunchHash {
         let mut headers = headers.to_vec();
         headers.sort_unstable();
@@ -114,8 +116,8 @@ fn bytes(text: &OsStr) -> &[u8] {
     text.as_encoded_bytes()
 }
 
-/// Whether a word, or the value of an option, may be a path that begins at the folder. Where that cannot be told it is
-/// one: then less is shared.
+/// Whether a word, or the value of an option, may be a path relative to the folder. In doubt, it
+/// counts as one: then fewer launches count as the same.
 fn is_relative(word: &str, folder: &Path, names_package: bool) -> bool {
     let value = word.split_once('=').map(|(_, value)| value);
     [Some(word), value].into_iter().flatten().any(|text| {
@@ -123,7 +125,7 @@ fn is_relative(word: &str, folder: &Path, names_package: bool) -> bool {
     })
 }
 
-/// Whether a text is certainly a path that begins at the folder.
+/// Whether a text is certainly a path relative to the folder.
 fn is_relative_path(text: &str, folder: &Path) -> bool {
     let is_dotted = matches!(text, "." | "..") || text.contains("./") || text.contains(".\\");
     if is_elsewhere(text) {
@@ -138,7 +140,7 @@ fn looks_like_a_relative_path(text: &str) -> bool {
         && (text.contains(['/', '\\']) || has_ending(text))
 }
 
-/// Whether a text is empty, a path of its own, or a URL.
+/// Whether a text is empty, an absolute path, or a URL.
 fn is_elsewhere(text: &str) -> bool {
     text.is_empty()
         || text.contains("://")
@@ -146,7 +148,7 @@ fn is_elsewhere(text: &str) -> bool {
         || Path::new(text).is_absolute() && !text.contains(":.")
 }
 
-/// Whether a text ends as a file's name does: `data.sqlite`.
+/// Whether a text ends in a file name extension, like `data.sqlite`.
 fn has_ending(text: &str) -> bool {
     text.rsplit_once('.').is_some_and(|(name, ending)| {
         !name.is_empty()

@@ -1,5 +1,5 @@
-//! The key that words of launches are hashed with, derived from the one that pins are authenticated with: all nodes that
-//! share a database share both.
+//! The key that hashes the words of launches. It is derived from the key that authenticates pins:
+//! nodes that share a database share both.
 
 use crate::authenticate::{derived_key, word_hash};
 use crate::error::HomeError;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Hashes words of launches that are not kept in clear.
+/// Hashes the words of launches that are not stored in clear text.
 #[derive(Clone)]
 pub struct LaunchKey([u8; KEY_BYTES]);
 
@@ -18,8 +18,8 @@ impl LaunchKey {
         LaunchKey(derived_key(pins_key, "holdpoint launch key 1"))
     }
 
-    /// A key that is kept nowhere: what is hashed with it can be compared with nothing. For a home without a key, where
-    /// nothing is pinned or no pin can be trusted.
+    /// A throwaway key: its hashes match no others. For a home without a key, where nothing is
+    /// pinned or no pin can be trusted.
     pub fn unkept() -> Result<LaunchKey, HomeError> {
         let mut bytes = [0; KEY_BYTES];
         let no_randomness = failed("find randomness for", Path::new("a key"));

@@ -1,7 +1,9 @@
-//! Holdpoint's home directory, and what it remembers there: servers, pins, the last observed surfaces and history.
+//! Holdpoint's home directory, and the state kept there: servers, pins, the last observed surfaces
+//! and history.
 //!
-//! One trait, [`Store`], with SQLite or PostgreSQL behind it. Pins are authenticated: what another program changed
-//! comes back as tampered or lost and is never trusted. This crate judges nothing: it says what is on disk.
+//! One trait, [`Store`], with SQLite or PostgreSQL behind it. Pins are authenticated: a row that
+//! another program changed is reported as tampered or lost and is never trusted. This crate makes
+//! no decisions; it only reports what is stored.
 #![forbid(unsafe_code)]
 
 mod act;
@@ -88,7 +90,7 @@ use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::time::Duration;
 
-/// What Holdpoint remembers between two runs, shared by all its processes.
+/// The state that Holdpoint keeps between runs, shared by all its processes.
 pub trait Store:
     IncidentStore
     + ApiKeyStore
@@ -99,56 +101,59 @@ pub trait Store:
     + std::fmt::Debug
     + Send
 {
-    /// All servers, in the order of their ids.
+    /// All servers, ordered by id.
     fn servers(&self) -> Result<Vec<ServerRecord>, StoreError>;
 
     fn server(&self, id: &ServerId) -> Result<Option<ServerRecord>, StoreError>;
 
-    /// The other servers that are launched the same way, in the order of their ids. Only those whose records authenticate.
+    /// The other servers that are launched the same way, ordered by id. Only servers whose records
+    /// authenticate are included.
     fn launched_alike(
         &self,
         id: &ServerId,
         hash: &LaunchHash,
     ) -> Result<Vec<ServerRecord>, StoreError>;
 
-    /// The pins of a server, those that were withdrawn left out. What does not authenticate is in `tampered` or `lost`.
+    /// The pins of a server, without the withdrawn ones. Pins that do not authenticate are in
+    /// `tampered` or `lost`.
     fn pins(&self, id: &ServerId) -> Result<PinBook, StoreError>;
 
-    /// All authentic pins of one entry, also those that were withdrawn, oldest first.
+    /// All authentic pins of one entry, including withdrawn ones, oldest first.
     fn pins_ever(&self, id: &ServerId, entry: &EntryId) -> Result<Vec<PastPin>, StoreError>;
 
-    /// The surface that was last observed, accepted or not.
+    /// The last observed surface, accepted or not.
     fn observation(&self, id: &ServerId) -> Result<Option<Observation>, StoreError>;
 
-    /// Record, pins and observation of a server as they stood at one moment.
+    /// The record, pins and observation of a server, read at one moment.
     fn snapshot(&self, id: &ServerId) -> Result<Snapshot, StoreError>;
 
-    /// What a server is judged by as it stood at one moment, with the pins that are wanted.
+    /// The data a server is judged by, read at one moment, with only the wanted pins in memory.
     fn baseline(&self, id: &ServerId, wanted: Wanted<'_>) -> Result<Baseline, StoreError>;
 
-    /// The key that words of launches are hashed with. A database without one gets one if `may_create`; otherwise, and where
-    /// the key cannot be read, it is one that is kept nowhere, so that no hash fits what was recorded.
+    /// The key that hashes the words of launches. If the database has none, one is created when
+    /// `may_create` is set. If there is none, or it cannot be read, returns a throwaway key that
+    /// matches no recorded hash.
     fn launch_key(&mut self, may_create: bool) -> Result<LaunchKey, StoreError>;
 
-    /// Gives the pinned origin of a server another text that says the same, where `renew` has one. Nothing else changes: not
-    /// who pinned it, nor when.
+    /// Rewrites the pinned origin of a server in an equivalent form, where `renew` returns one. Who
+    /// pinned it and when do not change.
     fn renew_origin(
         &mut self,
         id: &ServerId,
         renew: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(), StoreError>;
 
-    /// The servers whose ids were made from a word of their launch that is not kept in clear any more. Their receipts
-    /// cannot be rewritten.
+    /// The servers whose ids were derived from a word of their launch that is no longer stored in
+    /// clear text. Their receipts cannot be rewritten.
     fn servers_named_by_launches(&self) -> Result<Vec<ServerId>, StoreError>;
 
-    /// Writes all of an act, or nothing of it.
+    /// Writes an act atomically.
     fn record(&mut self, act: Act<'_>) -> Result<Recorded, StoreError>;
 
     /// The newest [`MAX_HISTORY_EVENTS`] events of a server, oldest first.
     fn history(&self, id: &ServerId) -> Result<Vec<HistoryEvent>, StoreError>;
 
-    /// How many lines of a server's history since a moment have this basis.
+    /// The number of history lines of a server since a moment that have this basis.
     fn count_history(
         &self,
         id: &ServerId,
@@ -156,19 +161,20 @@ pub trait Store:
         since: Timestamp,
     ) -> Result<usize, StoreError>;
 
-    /// The newest [`MAX_HISTORY_EVENTS`] things that people did which are about no server's pins, oldest first.
+    /// The newest [`MAX_HISTORY_EVENTS`] actions by people that concern no server's pins, oldest
+    /// first.
     fn events(&self) -> Result<Vec<StoreEvent>, StoreError>;
 
-    /// A number that is another one after any process (also one that is not Holdpoint) wrote anything. It is cheap, and
-    /// is only meaningful compared with an earlier one of the same handle.
+    /// A number that changes whenever any process, Holdpoint's or not, writes to the database. It
+    /// is cheap to read, and may only be compared with an earlier value from the same handle.
     fn version(&self) -> Result<u64, StoreError>;
 
-    /// Whether the database is still where other processes find it. One in a file that was removed or replaced says what
-    /// held before that.
+    /// Whether the database is still where other processes find it. A handle to a file that was
+    /// removed or replaced would return stale data.
     fn is_in_place(&self) -> bool;
 
-    /// Waits until the version is another one than `since`, at most for so long, and returns it. For a process
-    /// that has nothing else to do: it costs a thread.
+    /// Waits until the version differs from `since`, or until `patience` has passed, and returns
+    /// it. Blocks the calling thread, so it is meant for processes with nothing else to do.
     fn wait_for_change(&self, since: u64, patience: Duration) -> Result<u64, StoreError>;
 }
 

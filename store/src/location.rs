@@ -1,4 +1,4 @@
-//! Where a store is: in the home's SQLite file, or in a PostgreSQL that several homes share.
+//! Where a store is: the home's SQLite file, or a PostgreSQL database that several homes share.
 
 use crate::Store;
 use crate::error::StoreError;
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// A place that a store can be opened at.
+/// A place where a store can be opened.
 #[derive(Debug, Clone, Default)]
 pub enum Location {
     /// `state.db` in the home.
@@ -21,7 +21,7 @@ pub enum Location {
     Postgres(Box<Address>),
 }
 
-/// Why a text names no place. An address is not repeated: a password may be in it.
+/// Why a text does not name a store. The text is not repeated: it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     #[error("expected `sqlite`, `sqlite:DIR`, `postgres://…`, `env:VARIABLE` or `file:PATH`")]
@@ -39,7 +39,8 @@ pub enum LocationError {
 }
 
 impl Location {
-    /// Reads `sqlite`, `sqlite:DIR`, `postgres://…`, or from where `env:VARIABLE` or `file:PATH` points one of these.
+    /// Parses `sqlite`, `sqlite:DIR` or `postgres://…`, or reads one of these through
+    /// `env:VARIABLE` or `file:PATH`.
     pub fn parse(text: &str) -> Result<Location, LocationError> {
         match text.split_once(':') {
             Some(("env", variable)) => {
@@ -52,7 +53,7 @@ impl Location {
         }
     }
 
-    /// The same for a text that others can see: a password in it is refused.
+    /// Like [`Location::parse`], for a text that others can see: a password in it is refused.
     pub fn parse_without_password(text: &str) -> Result<Location, LocationError> {
         let location = Location::parse(text)?;
         if location.shows_password(text) {
@@ -62,13 +63,13 @@ impl Location {
         }
     }
 
-    /// Whether the text that this was read from had a password in itself.
+    /// Whether the text itself, rather than what it refers to, contains a password.
     pub fn shows_password(&self, text: &str) -> bool {
         let is_direct = !text.starts_with("env:") && !text.starts_with("file:");
         is_direct && matches!(self, Location::Postgres(address) if address.has_password())
     }
 
-    /// Whether both are one database, given the homes that they are of.
+    /// Whether both locations are the same database, given their homes.
     pub(crate) fn is_same_database(
         &self,
         home: &Home,
@@ -99,7 +100,7 @@ impl Location {
 }
 
 impl fmt::Display for Location {
-    /// Without a password.
+    /// Displays the location without its password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Location::Sqlite => formatter.write_str("sqlite"),
@@ -113,7 +114,7 @@ fn read_address(path: &str) -> Result<String, LocationError> {
     let problem = |error: std::io::Error| LocationError::NoFile(path.to_owned(), error.to_string());
     let mut text = String::new();
     let file = File::open(path).map_err(problem)?;
-    // One byte more than an address has, and some for the line's end.
+    // Read one byte more than an address may have, and some for the line ending.
     file.take(MAX_ADDRESS_BYTES as u64 + 16).read_to_string(&mut text).map_err(problem)?;
     Ok(text)
 }
@@ -146,7 +147,7 @@ mod tests {
         std::fs::write(&path, "postgres://ada:s3cret@localhost/x\n").unwrap();
         let text = format!("file:{}", path.display());
         assert_eq!(parse(&text).unwrap(), shown);
-        // What a file or a variable holds is not looked up once more.
+        // The content of a file or variable is not resolved again.
         std::fs::write(&path, &text).unwrap();
         assert_eq!(parse(&text), Err(LocationError::Unknown));
         std::fs::remove_file(&path).unwrap();

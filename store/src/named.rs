@@ -1,9 +1,9 @@
-//! Names that Holdpoint itself gives: to keys and to approvals.
+//! Names that Holdpoint itself assigns: to keys and to approvals.
 
 /// The longest such name, in bytes.
 pub const MAX_ID_BYTES: usize = 64;
 
-/// A text that is no name of Holdpoint's.
+/// The text is not a name of Holdpoint's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an id: letters, digits, `-` and `_`, at most {MAX_ID_BYTES}")]
 pub struct BadId(pub String);
@@ -17,7 +17,7 @@ pub(crate) fn checked(text: &str) -> Result<String, BadId> {
     }
 }
 
-/// Makes a type of such names.
+/// Defines a newtype for such names.
 macro_rules! id_type {
     ($(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*

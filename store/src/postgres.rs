@@ -1,7 +1,7 @@
 //! The store in a PostgreSQL schema, shared by several nodes.
 //!
-//! A handle has one connection, and reconnects when it was lost. Writers follow one another: each locks the one row of
-//! `shared` first, whose version it moves.
+//! A handle has one connection, and reconnects if it is lost. Writers are serialized: each first
+//! locks the only row of `shared`, and increments its version.
 
 use crate::authenticate::key_check;
 use crate::database::{Backend, Transaction};
@@ -32,44 +32,44 @@ pub use rates::{CountedCalls, MAX_REPORTED_BUCKETS, RateCounts, ReportedCalls};
 use session::{CHANNEL, Session};
 use transaction::Rows;
 
-/// The usual one of these.
+/// The default for [`PostgresStore::resolve_patience`].
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait between two tries.
+/// The pause between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// How many changes are remembered with who made them.
+/// How many changes are remembered together with their writer.
 const REMEMBERED_COMMITS: i64 = 100_000;
-/// Older ones are removed once in so many changes.
+/// How many changes lie between two removals of older ones.
 const TIDY_EVERY: i64 = 1_000;
 
-/// A database of several nodes.
+/// A database shared by several nodes.
 #[derive(Debug)]
 pub struct PostgresStore {
     address: Address,
     home: Home,
     session: RefCell<Option<Session>>,
-    /// The key that all nodes have. Empty only while the store is opened.
+    /// The check value of the nodes' key. Empty only while the store is being opened.
     check: Vec<u8>,
-    /// Tells this handle's changes from those of others.
+    /// Distinguishes this handle's changes from those of others.
     writer: [u8; 16],
     pub(crate) limits: Limits,
-    /// How long to try to find out whether a commit whose answer was lost was made.
+    /// How long to try to find out whether a commit with a lost response took effect.
     resolve_patience: Duration,
     seen: Cell<Seen>,
     grants_seen: Cell<i64>,
 }
 
-/// What [`crate::Store::version`] compares with.
+/// The state that [`crate::Store::version`] compares with.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// Of a new connection nothing is known: the database behind it may be another copy.
+    /// Set for a new connection: the database behind it may be a different copy.
     is_stale: bool,
     shared: i64,
     version: u64,
 }
 
 impl PostgresStore {
-    /// Connects, makes or migrates the schema where need be, and checks that this home has the nodes' key. The first node
-    /// makes it.
+    /// Connects, creates or migrates the schema if needed, and checks that this home has the nodes'
+    /// key. The first node creates the key.
     pub fn open(home: &Home, address: &Address) -> Result<PostgresStore, StoreError> {
         let mut writer = [0; 16];
         getrandom::fill(&mut writer).map_err(|error| {
@@ -98,7 +98,7 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// The check value of the nodes' key, which this node makes where no other did.
+    /// The check value of the nodes' key. Creates the key if no node has one yet.
     fn shared_check(&mut self) -> Result<Vec<u8>, StoreError> {
         let found = |rows: &dyn Transaction| {
             let check = rows.first("SELECT key_check FROM shared", &[], |row| {
@@ -110,7 +110,8 @@ impl PostgresStore {
             return Ok(check);
         }
         let path = self.home.pins_key_path();
-        // INVARIANT: under the writers' lock, so that of two nodes that start at once only one makes a key.
+        // INVARIANT: runs under the writers' lock, so that of two nodes that start at once only one
+        // creates a key.
         self.write(|rows, _| {
             if let Some(check) = found(rows)? {
                 return Ok(check);
@@ -130,7 +131,7 @@ impl PostgresStore {
     fn session(&self) -> Result<Ref<'_, Session>, StoreError> {
         let is_usable = self.session.borrow().as_ref().is_some_and(|session| !session.is_lost());
         if !is_usable {
-            // The old one goes first: it may hold a lock that the new one would wait for.
+            // Drop the old session first: it may hold a lock that the new one would wait for.
             self.session.replace(None);
             let session = Session::open(&self.address)?;
             self.session.replace(Some(session));
@@ -143,13 +144,14 @@ impl PostgresStore {
         Ref::filter_map(self.session.borrow(), Option::as_ref).map_err(|_| gone())
     }
 
-    /// Does something that can be done again if the connection turns out to have been lost since it was last used.
+    /// Runs `doing`, and runs it again if the connection turns out to have been lost since its last
+    /// use. `doing` must be idempotent.
     fn with_session<T>(
         &self,
         mut doing: impl FnMut(&Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let was_idle = self.session.borrow().is_some();
-        // Apart from what follows, so that the connection is not borrowed when it is replaced.
+        // In a statement of its own, so that the borrow ends before the connection may be replaced.
         let done = doing(&*self.session()?);
         match done {
             Err(StoreError::Unreachable { .. }) if was_idle => doing(&*self.session()?),
@@ -157,8 +159,8 @@ impl PostgresStore {
         }
     }
 
-    /// Whether the change with this version is this handle's. The lock is waited for: the transaction may still be
-    /// under way on the server.
+    /// Whether the change with this version was committed by this handle. Waits for the lock: the
+    /// transaction may still be in progress on the server.
     fn was_committed(&self, session: &Session, version: i64) -> Result<bool, StoreError> {
         session.batch("BEGIN; SELECT version FROM shared FOR UPDATE")?;
         let rows: &dyn Transaction = &Rows { session };
@@ -168,7 +170,7 @@ impl PostgresStore {
         Ok(found)
     }
 
-    /// Finds out what became of a commit whose answer was lost.
+    /// Finds out whether a commit with a lost response took effect.
     fn resolve(&self, version: i64) -> Result<bool, StoreError> {
         let deadline = Instant::now() + self.resolve_patience;
         loop {
@@ -185,10 +187,10 @@ impl PostgresStore {
     }
 }
 
-/// How a writing ended.
+/// The outcome of a write.
 enum Written<T> {
     Kept(T),
-    /// The answer to the commit of this version was lost.
+    /// The response to the commit of this version was lost.
     Unknown(T, i64),
 }
 
@@ -223,7 +225,7 @@ fn write_once<T>(
     let (version, written) = match written {
         Ok(written) => written,
         Err(error) => {
-            // Where this fails too the connection is lost, and the transaction with it.
+            // If the rollback fails too, the connection is lost, and the transaction with it.
             let _ = session.batch("ROLLBACK");
             return Err(error);
         }
@@ -287,7 +289,8 @@ impl Backend for PostgresStore {
         [edit("DISABLE"), edit("ENABLE")]
     }
 
-    /// Only the owner of the tables can do it; where another one connects, its server's own vacuum does it in time.
+    /// Requires the owner of the tables. For other users, the server's own vacuum does it
+    /// eventually.
     fn drop_old_bytes(&mut self) -> Result<bool, StoreError> {
         for table in ["servers", "pins", "observations", "history"] {
             let vacuum = format!("VACUUM FULL {table}");
@@ -300,7 +303,8 @@ impl Backend for PostgresStore {
         Ok(true)
     }
 
-    /// One round trip: the number that every writing transaction moves, and any other that touches the tables.
+    /// Takes one round trip. Every write through Holdpoint increments the number, and so does any
+    /// other transaction that touches the tables.
     fn current_version(&self) -> Result<u64, StoreError> {
         let shared = self.with_session(|session| {
             let rows: &dyn Transaction = &Rows { session };
@@ -319,7 +323,7 @@ impl Backend for PostgresStore {
     fn wait_beyond_version(&self, since: u64, patience: Duration) -> Result<u64, StoreError> {
         let deadline = Instant::now() + patience;
         loop {
-            // Counted before the version is read, so that a change in between is not slept through.
+            // Read the count before the version, so that a change in between wakes the wait.
             let counted = self.with_session(|session| {
                 session.listen()?;
                 Ok(session.notifications())

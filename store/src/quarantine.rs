@@ -12,7 +12,8 @@ pub const MAX_QUARANTINES: usize = 10_000;
 pub const MAX_QUARANTINED_BYTES: usize = 1_024;
 
 id_type! {
-    /// Names a quarantine. It follows from the principal and the session, so that one session has one quarantine.
+    /// The id of a quarantine. It is derived from the principal and the session, so that a session
+    /// has one quarantine.
     QuarantineId
 }
 
@@ -32,9 +33,9 @@ impl QuarantineId {
 /// A session, or a principal without one, whose calls are denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantine {
-    /// The subject, with its issuer where it has one.
+    /// The subject, with its issuer if it has one.
     pub principal: String,
-    /// Which session of it; `None` for all calls that it makes without one.
+    /// The principal's session; `None` for all calls that it makes without one.
     pub session: Option<String>,
     /// The rule that was tripped.
     pub rule: String,

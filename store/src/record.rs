@@ -1,4 +1,4 @@
-//! What the store hands out: servers, launches, observations and history.
+//! The records that the store returns: servers, launches, observations and history.
 
 use crate::launch_identity::LaunchIdentity;
 use contract::client::ClientCapabilities;
@@ -11,12 +11,12 @@ use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// How often a server's record was written. What a decision rests on is named by it.
+/// How often a server's record was written. A decision names the revision it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Revision(pub(crate) i64);
 
 impl Revision {
-    /// The revision of a server that is not recorded.
+    /// The revision of a server that has no record.
     pub const NONE: Revision = Revision(0);
 }
 
@@ -24,21 +24,21 @@ impl Revision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerRecord {
     pub id: ServerId,
-    /// Where it cannot be read: quarantined, the status under which nothing is served.
+    /// `Quarantined` if the stored status cannot be read: nothing is served in that status.
     pub status: ServerStatus,
-    /// How to start or reach the server again. To be used only where `lost` is empty.
+    /// How to start or reach the server again. Must only be used if `lost` is `None`.
     pub launch: Option<Launch>,
     pub first_seen: Timestamp,
     pub last_seen: Timestamp,
     pub revision: Revision,
-    /// How often the record was sealed: an older copy that was put back has a smaller number.
+    /// How often the record was sealed. An older copy that was put back has a smaller number.
     pub seal_count: i64,
-    /// What is wrong with the record, in words, where it does not authenticate.
+    /// Why the record does not authenticate; `None` if it does.
     pub lost: Option<String>,
 }
 
 impl ServerRecord {
-    /// What the launch has in common with others; only of a record that authenticates.
+    /// The identity of the launch. `None` if the record does not authenticate.
     pub fn identity(&self) -> Option<&LaunchIdentity> {
         self.launch.as_ref().filter(|_| self.lost.is_none())?.identity()
     }
@@ -48,12 +48,13 @@ impl ServerRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     pub revision: Revision,
-    /// What the ledger is to have seen from now on. After an act on a record that stays broken it is larger than the
-    /// record's own, so that no copy from before the act is the newest state.
+    /// The seal count that the ledger must record as seen. After an act on a record that stays
+    /// broken it is larger than the record's own, so that no copy from before the act counts as the
+    /// newest state.
     pub seal_count: i64,
 }
 
-/// All that is known of a server, as of one moment.
+/// Everything stored about a server, read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub server: Option<ServerRecord>,
@@ -62,7 +63,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What an act that rests on this snapshot has to expect.
+    /// The revision that an act based on this snapshot must expect.
     pub fn revision(&self) -> Revision {
         self.server.as_ref().map_or(Revision::NONE, |server| server.revision)
     }
@@ -72,26 +73,26 @@ impl Snapshot {
     }
 }
 
-/// A pin that was made at any time.
+/// A pin that was made at any time, withdrawn or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastPin {
     pub pin: Pin,
     pub is_withdrawn: bool,
 }
 
-/// What a server is judged by: a [`Snapshot`] without the texts that were last observed.
+/// The data a server is judged by: a [`Snapshot`] without the texts that were last observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Baseline {
     pub server: Option<ServerRecord>,
-    /// Those pins that were asked for; of the others it is only known whether they authenticate.
+    /// The pins that were asked for. For the others, only whether they authenticate is known.
     pub pins: PinBook,
-    /// Whether there is any pin, asked for or not.
+    /// Whether the server has any pin, asked for or not.
     pub has_pins: bool,
     pub sighting: Option<Sighting>,
 }
 
 impl Baseline {
-    /// What an act that rests on this has to expect.
+    /// The revision that an act based on this baseline must expect.
     pub fn revision(&self) -> Revision {
         self.server.as_ref().map_or(Revision::NONE, |server| server.revision)
     }
@@ -101,12 +102,12 @@ impl Baseline {
     }
 }
 
-/// Which pins of a [`Baseline`] are kept in memory. All of them are authenticated in any case.
+/// Which pins of a [`Baseline`] are kept in memory. All pins are authenticated either way.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
-    /// Those of some types.
+    /// The pins of some entry types.
     Of(fn(EntryType) -> bool),
-    /// All. One whose text is that of an entry of this surface shares it.
+    /// All pins. A pin with the same text as an entry of this surface shares that text.
     Beside(&'a Surface),
 }
 
@@ -118,7 +119,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The entry of the surface that is exactly this one.
+    /// The entry of the surface with this id and exactly this text.
     pub(crate) fn same(&self, id: &EntryId, raw: &str) -> Option<&Entry> {
         match self {
             Wanted::Of(_) => None,
@@ -127,7 +128,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What an observation shows, without its texts: enough to tell whether another one shows the same.
+/// A summary of an observation without its texts, enough to compare it with another observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     pub surface_hash: SurfaceHash,
@@ -151,7 +152,7 @@ impl Sighting {
     }
 }
 
-/// How a server is started or reached, as it is kept: words that may be secrets are keyed hashes.
+/// How a server is started or reached, as stored: words that may be secrets are keyed hashes.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Launch {
@@ -161,16 +162,17 @@ pub enum Launch {
         directory: Option<String>,
         #[serde(default)]
         environment_names: Vec<String>,
-        /// An argument was stored as its hash only.
+        /// Whether an argument was stored only as its hash.
         #[serde(default)]
         has_secrets: bool,
-        /// What the client could do that it was last started for: by that servers offer other tools.
+        /// The client capabilities of the last start: some servers offer different tools depending
+        /// on them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_capabilities: Option<ClientCapabilities>,
-        /// The posture that the gate was last given on its command line.
+        /// The posture last given on the gate's command line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         posture: Option<Posture>,
-        /// What it has in common with servers that are launched the same way, where that is known.
+        /// Recognises other launches of the same server, where known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         identity: Option<LaunchIdentity>,
     },
@@ -178,31 +180,31 @@ pub enum Launch {
         url: String,
         #[serde(default)]
         header_names: Vec<String>,
-        /// A part of the URL was stored as its hash only.
+        /// Whether a part of the URL was stored only as its hash.
         #[serde(default)]
         has_secrets: bool,
-        /// What the client could do that it was last reached for.
+        /// The client capabilities of the last connection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_capabilities: Option<ClientCapabilities>,
-        /// The posture that the gate was last given on its command line.
+        /// The posture last given on the gate's command line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         posture: Option<Posture>,
-        /// What it has in common with servers that are launched the same way, where that is known.
+        /// Recognises other launches of the same server, where known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         identity: Option<LaunchIdentity>,
     },
 }
 
 impl Launch {
-    /// Whether something that was not stored is needed to launch it again. Variables and headers are named, not stored,
-    /// too; the caller that launches the server knows whether they are available.
+    /// Whether launching again needs a value that was not stored. Variables and headers are stored
+    /// by name only as well; the caller that launches the server knows whether they are available.
     pub fn has_secrets(&self) -> bool {
         match self {
             Launch::Program { has_secrets, .. } | Launch::Url { has_secrets, .. } => *has_secrets,
         }
     }
 
-    /// What the client could do that the server was last launched for, where that is known.
+    /// The client capabilities of the last launch, where known.
     pub fn client_capabilities(&self) -> Option<&ClientCapabilities> {
         match self {
             Launch::Program { client_capabilities, .. }
@@ -220,14 +222,14 @@ impl Launch {
         self
     }
 
-    /// What the launch has in common with others that are launched the same way; `None` where that is not known.
+    /// The identity of the launch, where known.
     pub fn identity(&self) -> Option<&LaunchIdentity> {
         match self {
             Launch::Program { identity, .. } | Launch::Url { identity, .. } => identity.as_ref(),
         }
     }
 
-    /// The same launch with what it has in common with others.
+    /// The same launch with this identity.
     #[must_use]
     pub fn known_as(mut self, known: Option<LaunchIdentity>) -> Launch {
         match &mut self {
@@ -236,14 +238,14 @@ impl Launch {
         self
     }
 
-    /// The posture that the gate was last given on its command line; `None` if the configuration decided.
+    /// The posture last given on the gate's command line; `None` if the configuration decided.
     pub fn posture(&self) -> Option<Posture> {
         match self {
             Launch::Program { posture, .. } | Launch::Url { posture, .. } => *posture,
         }
     }
 
-    /// The same launch with this posture on the gate's command line.
+    /// The same launch with this posture from the gate's command line.
     #[must_use]
     pub fn under(mut self, given: Option<Posture>) -> Launch {
         match &mut self {
@@ -268,7 +270,7 @@ pub struct Observation {
     pub server_version: Option<String>,
 }
 
-/// Why an observation does not give back the surface it was made of.
+/// Why an observation cannot be turned back into its surface.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObservationError {
     #[error("the recorded surface cannot be read: {0}")]
@@ -295,7 +297,7 @@ impl Observation {
         }
     }
 
-    /// The surface again, checked against the recorded hash.
+    /// Rebuilds the surface and checks it against the recorded hash.
     pub fn surface(&self) -> Result<Surface, ObservationError> {
         let document = Document::parse(&self.capture).map_err(Unreadable::from)?;
         let mut reader = SurfaceReader::default();
@@ -326,7 +328,7 @@ impl Observation {
         }
     }
 
-    /// Whether both show the same, whenever they were made.
+    /// Whether both observations show the same surface, whenever they were made.
     pub fn shows_the_same(&self, other: &Observation) -> bool {
         self.surface_hash == other.surface_hash
             && self.unreadable == other.unreadable
@@ -340,12 +342,12 @@ impl Observation {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HistoryEvent {
     pub seq: i64,
-    /// The `seq` of the act that this belongs to; an act's own line has its own.
+    /// The `seq` of the act that this line belongs to; for an act's own line, its own `seq`.
     pub act: i64,
     pub at: Timestamp,
     pub by: String,
     pub server: ServerId,
-    /// The act's name, or `pin.added`, `pin.withdrawn`, `pin.discarded`.
+    /// The name of the act, or `pin.added`, `pin.withdrawn` or `pin.discarded`.
     pub action: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_type: Option<EntryType>,
@@ -367,7 +369,7 @@ pub struct HistoryEvent {
     pub basis: Option<Basis>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What a discarded row held, as far as it could be read.
+    /// The contents of a discarded row, as far as they could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! Older versions kept words of launches in clear. A database of theirs is rewritten when it is first opened, and again when
-//! a gate of theirs, which had it open all the time, wrote to it after that.
+//! Older versions stored the words of launches in clear text. Their databases are rewritten when
+//! first opened, and again if a running gate of an older version wrote to them later.
 //!
-//! INVARIANT: what authenticated before authenticates afterwards, and what did not still does not.
+//! INVARIANT: a row authenticates afterwards exactly if it did before.
 
 use crate::act::Act;
 use crate::authenticate::PinFields;
@@ -20,26 +20,26 @@ use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::path::{Path, PathBuf};
 
-/// The marker among the counters, and what it counts to.
+/// The name of the marker among the counters; its value is one of the states below.
 const MARKER: &str = "launches_redacted";
-/// The rows were rewritten. What they held may still be in the database's files.
+/// The rows were rewritten, but the database's files may still contain the old data.
 const REWRITTEN: i64 = 1;
-/// Nothing of it is left in the database's files.
+/// The old data is gone from the database's files as well.
 const FINISHED: i64 = 2;
-/// The counter of the revisions that were written without words in clear. Older versions do not know it, so their acts make
-/// the servers' revisions add up to more.
+/// Counts the revisions written by versions that redact. Older versions do not increment it, so
+/// after an act of theirs the servers' revisions add up to more.
 const REVISIONS: &str = "launches_redacted_revisions";
 
-/// The act that history has of it.
+/// The name of the act in history.
 const REDACT: &str = "server.redact";
 const HOLDPOINT: &str = "holdpoint";
-/// What history says where the server's id itself was made from such a word.
+/// The detail recorded in history if the server's id itself was made from such a word.
 pub(crate) const IN_ID: &str = "its id, and so its receipts, may hold a word of its launch";
-/// Shorter parts of words say nothing when they are found in an id.
+/// Shorter parts of words are no evidence when found in an id.
 const MIN_PART: usize = 6;
 
-/// Rewrites the database where that was not done yet, or where an older version wrote to it since. One that cannot be
-/// rewritten now is tried again at the next opening.
+/// Rewrites the database if that was not done yet, or if an older version wrote to it since. A
+/// database that cannot be rewritten now is tried again at the next opening.
 pub(crate) fn redact(store: &mut impl Backend) -> Result<(), StoreError> {
     let is_pending = |rows: &dyn Transaction| {
         Ok((counter(rows, MARKER)? < FINISHED || has_older_acts(rows)?) && servers::any(rows)?)
@@ -52,7 +52,8 @@ pub(crate) fn redact(store: &mut impl Backend) -> Result<(), StoreError> {
         if counter(rows, MARKER)? >= REWRITTEN && !has_older_acts(rows)? {
             return Ok(true);
         }
-        // Without the key nothing could be authenticated again, and putting the key back would not help any more.
+        // Without the key, rewritten rows could not be authenticated, and restoring the key would
+        // not help any more.
         let Ok(key) = keys.read()? else { return Ok(false) };
         rewrite(rows, &key, &open, &close)?;
         set(rows, REVISIONS, revisions(rows)?)?;
@@ -65,7 +66,7 @@ pub(crate) fn redact(store: &mut impl Backend) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Notes, with the first server of a database, that nothing in it is from an older version.
+/// Records, with the first server of a database, that no older version has written to it.
 pub(crate) fn begin(rows: &dyn Transaction) -> Result<(), StoreError> {
     if servers::any(rows)? {
         return Ok(());
@@ -74,17 +75,18 @@ pub(crate) fn begin(rows: &dyn Transaction) -> Result<(), StoreError> {
     set(rows, MARKER, FINISHED)
 }
 
-/// Notes that a server's revision was counted up by this version.
+/// Records that this version incremented a server's revision.
 pub(crate) fn count_revision(rows: &dyn Transaction) -> Result<(), StoreError> {
     set(rows, REVISIONS, counter(rows, REVISIONS)?.wrapping_add(1))
 }
 
-/// Whether some act was written by a version that keeps words in clear.
+/// Whether an act was written by a version that does not redact.
 fn has_older_acts(rows: &dyn Transaction) -> Result<bool, StoreError> {
     Ok(counter(rows, REVISIONS)? != revisions(rows)?)
 }
 
-/// All servers' revisions. Added up here: a number that was edited must not make the database refuse the sum.
+/// The sum of all servers' revisions. Added here, not in SQL: an edited number must not make the
+/// query fail.
 fn revisions(rows: &dyn Transaction) -> Result<i64, StoreError> {
     let each = rows.all("SELECT revision FROM servers", &[], |row| Ok(row.cell(0).integer()))?;
     Ok(each.into_iter().flatten().fold(0, i64::wrapping_add))
@@ -113,7 +115,7 @@ fn rewrite(
     for row in servers::rows(rows)? {
         rewrite_server(rows, key, &launch_key, row)?;
     }
-    // The text of a discarded pin of an origin is not needed any more.
+    // The text of discarded origin pins is not needed any more.
     let query = "SELECT seq FROM history WHERE entry_type = 'origin' AND raw IS NOT NULL LIMIT 1";
     if rows.any(query, &[])? {
         rows.execute(open_history, &[])?;
@@ -160,8 +162,7 @@ fn rewrite_server(
     Ok(())
 }
 
-/// Rewrites the origin that is pinned of a server where `renew` gives another text for it. To be used only for a text that
-/// says the same.
+/// Rewrites the pinned origin of a server if `renew` returns an equivalent text for it.
 pub(crate) fn renew_origin(
     store: &mut impl Backend,
     id: &ServerId,
@@ -181,7 +182,7 @@ pub(crate) fn renew_origin(
         let (Ok(key), Some(mut row)) = (keys.read()?, ServerRow::read(rows, id)?) else {
             return Ok(());
         };
-        // A record that is not trusted is a person's to look at.
+        // A record that is not trusted is left for a person to review.
         if row.wrong_seal(sealed_pins(rows, &key, &row.id)?.seal).is_some() {
             return Ok(());
         }
@@ -194,17 +195,17 @@ pub(crate) fn renew_origin(
     })
 }
 
-/// What gives the new text of an origin; `None` where it stays.
+/// Returns the new text of an origin; `None` if it stays.
 type Renew<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What becomes of the text of a pin that does not authenticate.
+/// What to do with the text of a pin that does not authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Untrusted {
     Emptied,
     Left,
 }
 
-/// A pin's row as it will be.
+/// The new content of a pin's row.
 struct Rewritten {
     seq: i64,
     raw: String,
@@ -213,7 +214,7 @@ struct Rewritten {
     authentication: Vec<u8>,
 }
 
-/// Rewrites a server's pins of its origin, and returns how many were.
+/// Rewrites a server's origin pins, and returns how many.
 fn rewrite_pins(
     rows: &dyn Transaction,
     key: &Key,
@@ -229,7 +230,8 @@ fn rewrite_pins(
     })?;
     let mut count = 0;
     for (seq, pin) in found {
-        // A row with another text is not trusted: its text is removed, and it stays untrusted.
+        // A row with any other text is not trusted: empty the text, so that the row stays
+        // untrusted.
         let empty = || Rewritten {
             seq,
             raw: "{}".to_owned(),
@@ -258,14 +260,14 @@ fn rewrite_pins(
     Ok(count)
 }
 
-/// `Some(None)` for a pin that stays as it is, `None` for one that cannot be read.
+/// Returns `Some(None)` for a pin that stays as it is, and `None` for one that cannot be read.
 fn rewritten(pin: &PinRow<'_>, key: &Key, renew: Renew<'_>) -> Option<Option<Rewritten>> {
     let fields = pin.fields;
     let is_authentic = fields.matches(key, pin.authentication);
     let raw = match renew(fields.raw) {
         Some(raw) if raw != fields.raw => raw,
         Some(_) => return Some(None),
-        // An entry that is gone has no words.
+        // A removed entry has no words.
         None => return is_authentic.then_some(None),
     };
     let entry = Entry::from_raw(EntryId::only(EntryType::Origin), &raw).ok()?;
@@ -284,7 +286,8 @@ fn rewritten(pin: &PinRow<'_>, key: &Key, renew: Renew<'_>) -> Option<Option<Rew
     Some(Some(Rewritten { seq, entry_hash, definition_hash, authentication, raw: raw.clone() }))
 }
 
-/// One that cannot be read is removed: the next look at the server makes another.
+/// Rewrites the observation. One that cannot be read is removed: the next check of the server
+/// replaces it.
 fn rewrite_observation(
     rows: &dyn Transaction,
     id: &ServerId,
@@ -310,7 +313,7 @@ fn redacted_observation(seen: &Observation, renew: Renew<'_>) -> Option<Observat
     Some(Observation::of(&surface, seen.observed_at))
 }
 
-/// Whether a path of a launch exists, seen from the folder that it starts in.
+/// Whether a path of a launch exists, relative to the folder that it starts in.
 pub fn exists(path: &str, directory: Option<&Path>) -> bool {
     let home = || std::env::home_dir();
     let path = match path.strip_prefix("~/") {
@@ -320,7 +323,7 @@ pub fn exists(path: &str, directory: Option<&Path>) -> bool {
     path.is_some_and(|path| path.exists())
 }
 
-/// Whether a part of a word that is hidden now is in the id that was made from it.
+/// Whether the id contains a part of a word that is now hidden.
 fn is_in_id(id: &str, old: &Launch, new: &Launch) -> bool {
     let words = old.words().into_iter().zip(new.words()).filter(|(old, new)| old != new);
     let in_id = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -344,7 +347,7 @@ impl Launch {
         }
     }
 
-    /// The same launch as it is kept now.
+    /// The launch in the form that is stored now.
     fn redacted(&self, redactor: &Redactor<'_>) -> Launch {
         let mut kept = self.clone();
         match &mut kept {

@@ -1,4 +1,4 @@
-//! Moves all that a store holds from one database to another, and compares both before it counts.
+//! Moves the data of a store to another database, and compares both before committing.
 
 use crate::database::{Backend, Cell, Row, Transaction, Value};
 use crate::error::{Refusal, StoreError};
@@ -15,13 +15,13 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// A table, all its columns, and nothing that is of one database only.
+/// A table with all its portable columns.
 struct Table {
     name: &'static str,
     columns: &'static [&'static str],
 }
 
-/// In an order in which nothing is written before what it refers to.
+/// In dependency order: a row is written after the rows that it refers to.
 const TABLES: [Table; 16] = [
     Table {
         name: "servers",
@@ -143,23 +143,24 @@ const TABLES: [Table; 16] = [
     Table { name: "counters", columns: &["name", "value"] },
 ];
 
-/// How many rows, and how many bytes of them, are on the way at one time.
+/// The most rows, and bytes of rows, that are held in memory at a time.
 const ROWS_AHEAD: usize = 200;
 const BYTES_AHEAD: usize = 4 * 1024 * 1024;
 
-/// What was moved.
+/// The result of a move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relocated {
-    /// How many rows of each table.
+    /// The number of rows per table.
     pub rows: Vec<(&'static str, u64)>,
-    /// The target had all of it already.
+    /// Whether the target already had all the data.
     pub was_there: bool,
 }
 
-/// Copies a store. Both are locked meanwhile, so what is written by others is written before or after.
+/// Copies a store. Both databases are locked meanwhile, so other processes write before or after
+/// it.
 ///
-/// A target that holds anything else is refused; a failure leaves it as it was. Pins stay authentic: a target in another
-/// home gets the same key.
+/// A target that holds any other data is refused, and a failure leaves it unchanged. Pins stay
+/// authentic: a target in another home gets the same key.
 pub fn relocate(home: &Home, from: &Location, to: &Location) -> Result<Relocated, StoreError> {
     let (source_home, target_home) = (home_of(home, from)?, home_of(home, to)?);
     if from.is_same_database(&source_home, to, &target_home) {
@@ -171,7 +172,7 @@ pub fn relocate(home: &Home, from: &Location, to: &Location) -> Result<Relocated
     copy(&mut source, &mut target, &to.to_string())
 }
 
-/// The home whose key goes with a location.
+/// The home whose key belongs to a location.
 fn home_of(home: &Home, location: &Location) -> Result<Home, StoreError> {
     match location {
         Location::SqliteIn(directory) => Ok(Home::open(directory)?),
@@ -184,7 +185,7 @@ fn share_key(source: &Home, target: &Home, to: &Location) -> Result<(), StoreErr
     let (from_path, to_path) = (source.pins_key_path(), target.pins_key_path());
     let key = match read_key(&from_path) {
         Ok(key) => key,
-        // Nothing was ever sealed with one, or what was is lost in the copy as it is in the original.
+        // Either nothing was ever sealed, or the copy is as unreadable as the original.
         Err(KeyProblem::Missing(_)) => return Ok(()),
         Err(problem) => return Err(StoreError::NoKey { problem: problem.to_string() }),
     };
@@ -224,7 +225,7 @@ fn copy(source: &mut Either, target: &mut Either, place: &str) -> Result<Relocat
     })
 }
 
-/// Which servers are in order and which are not: seals hold in the copy where they hold in the original.
+/// Which servers authenticate: a seal holds in the copy exactly if it holds in the original.
 fn standing(rows: &dyn Transaction, keys: &Keys) -> Result<Vec<(ServerId, bool)>, StoreError> {
     let records = servers::all(rows, &keys.read()?)?;
     Ok(records.into_iter().map(|record| (record.id, record.lost.is_none())).collect())
@@ -259,7 +260,8 @@ impl Table {
         batch.write(to, &insert)
     }
 
-    /// One hash a row, in an order of their own: both databases sort texts with control characters differently.
+    /// One hash per row, sorted by hash: the two databases sort texts with control characters
+    /// differently.
     fn digests(&self, rows: &dyn Transaction) -> Result<Vec<[u8; 32]>, StoreError> {
         let mut digests = rows.all(&self.query(), &[], |row| Ok(self.digest(row)))?;
         digests.sort_unstable();
@@ -288,7 +290,7 @@ impl Table {
     }
 }
 
-/// A value on the way.
+/// A value between the two databases.
 enum Owned {
     Null,
     Integer(i64),
@@ -317,7 +319,7 @@ impl Owned {
     }
 }
 
-/// Rows that were read and not written yet.
+/// Rows that were read but not yet written.
 #[derive(Default)]
 struct Batch {
     rows: Vec<Vec<Owned>>,
@@ -350,7 +352,7 @@ impl Batch {
     }
 }
 
-/// Whichever database a location names.
+/// The database that a location names.
 #[derive(Debug)]
 enum Either {
     Sqlite(SqliteStore),

@@ -1,5 +1,6 @@
-//! What the gateway keeps of people's sign-ins: grants of other servers, consents, refresh tokens of its own, and what was used
-//! once. The content of a record is sealed by the gateway; the store neither reads nor checks it.
+//! What the gateway stores about people's sign-ins: grants of other servers, consents, its own
+//! refresh tokens, and single-use values. The gateway seals the content of a record; the store
+//! neither reads nor checks it.
 
 use crate::act::within;
 use crate::api_key::MAX_PRINCIPAL_BYTES;
@@ -11,16 +12,16 @@ use gate::time::Timestamp;
 pub const MAX_SEALED_BYTES: usize = 64 * 1024;
 /// The longest name of an owner: an issuer and a subject.
 const MAX_OWNER_BYTES: usize = 4 * MAX_PRINCIPAL_BYTES;
-/// The most records of one kind that one owner has.
+/// The most records of one kind per owner.
 pub const MAX_SIGN_INS_PER_OWNER: usize = 1_000;
 
 id_type! {
-    /// The name of a record among those of its kind.
+    /// The name of a record, unique for its kind.
     SignInName
 }
 
 id_type! {
-    /// Names one process's claim on a record.
+    /// Identifies a process's claim on a record.
     ClaimId
 }
 
@@ -29,15 +30,15 @@ id_type! {
 pub enum SignInKind {
     /// A person's access to a server, with its refresh token.
     Grant,
-    /// That a person lets a client act for them.
+    /// A person's permission for a client to act for them.
     Consent,
     /// The refresh tokens that descend from one sign-in at the gateway.
     Family,
     /// A code, link or state that must not be used again.
     Used,
-    /// A sign-in at a server's authorization server that has begun.
+    /// A sign-in in progress at a server's authorization server.
     Pending,
-    /// A family whose access tokens do not count any more although they have not expired.
+    /// A family whose access tokens are revoked although they have not expired.
     Revoked,
 }
 
@@ -68,7 +69,7 @@ impl SignInKind {
 pub struct SignIn {
     pub kind: SignInKind,
     pub name: SignInName,
-    /// Whose it is, for lists and removal. What counts is the owner in the sealed content.
+    /// The owner, for lists and removal. The authoritative owner is in the sealed content.
     pub owner: String,
     pub at: Timestamp,
     pub expires_at: Timestamp,
@@ -88,17 +89,17 @@ impl SignIn {
 pub enum Claimed {
     /// It may, until the claim ends.
     Yours(Box<SignIn>),
-    /// Another process does that just now.
+    /// Another process is replacing it right now.
     Elsewhere,
     Unknown,
 }
 
 /// Sign-ins, shared by all processes.
 pub trait SignInStore {
-    /// Writes a record over the one with its name, if there is one. Claims on that one end.
+    /// Writes a record, and replaces an existing one with its name, ending claims on it.
     fn put_sign_in(&mut self, record: &SignIn) -> Result<(), StoreError>;
 
-    /// Writes a record unless there is one with its name. Returns whether it was written.
+    /// Writes a record unless one with its name exists. Returns whether it was written.
     fn add_sign_in(&mut self, record: &SignIn) -> Result<bool, StoreError>;
 
     fn sign_in(&self, kind: SignInKind, name: &SignInName) -> Result<Option<SignIn>, StoreError>;
@@ -109,10 +110,10 @@ pub trait SignInStore {
     /// All records of a kind, oldest first.
     fn sign_ins(&self, kind: SignInKind) -> Result<Vec<SignIn>, StoreError>;
 
-    /// Returns whether there was one.
+    /// Removes a record. Returns whether it existed.
     fn remove_sign_in(&mut self, kind: SignInKind, name: &SignInName) -> Result<bool, StoreError>;
 
-    /// Takes a record for this process until a moment, so that no other replaces it meanwhile.
+    /// Claims a record until a moment, so that no other process replaces it meanwhile.
     fn claim_sign_in(
         &mut self,
         kind: SignInKind,
@@ -122,8 +123,8 @@ pub trait SignInStore {
         until: Timestamp,
     ) -> Result<Claimed, StoreError>;
 
-    /// Ends a claim, with a new record in the place of the old one where there is one. Returns whether the claim was still
-    /// this process's; if not, nothing is written.
+    /// Ends a claim, and stores the new record if one is given. Returns whether the process still
+    /// held the claim; if not, writes nothing.
     fn end_claim(
         &mut self,
         kind: SignInKind,
@@ -132,6 +133,6 @@ pub trait SignInStore {
         replacement: Option<&SignIn>,
     ) -> Result<bool, StoreError>;
 
-    /// Removes records that have expired. Returns how many.
+    /// Removes expired records. Returns how many.
     fn expire_sign_ins(&mut self, now: Timestamp) -> Result<u64, StoreError>;
 }

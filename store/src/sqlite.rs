@@ -1,6 +1,7 @@
 //! The store in one SQLite file, shared by several processes.
 //!
-//! Opening looks before it writes: a file of a newer version, of another program or a damaged one is left as it is.
+//! Opening inspects the file before writing: a file of a newer version or another program, or a
+//! damaged one, is left unchanged.
 
 use crate::database::{Backend, Transaction};
 use crate::error::StoreError;
@@ -22,17 +23,19 @@ use transaction::Rows;
 /// How long one process waits for another's write.
 pub const BUSY_TIMEOUT_SECONDS: u64 = 10;
 
-/// The largest value that is read from the file, in case another program wrote it. The largest that is written is a capture.
+/// The largest value that is read from the file, in case another program wrote it. The largest
+/// value that Holdpoint writes is a capture.
 const MAX_VALUE_BYTES: i32 = 96 * 1024 * 1024;
 
-/// SQLite's smallest page: no database that has anything in it is smaller.
+/// SQLite's smallest page size: every non-empty database is at least this large.
 const SMALLEST_DATABASE_BYTES: u64 = 512;
 
-/// How long to wait between two tries where SQLite itself does not wait.
+/// The pause between two attempts if SQLite itself does not wait.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long to wait between two looks for a change: nothing wakes a process when another writes to the file.
-const LOOK_PAUSE: Duration = Duration::from_millis(10);
+/// The polling interval for changes: nothing notifies a process when another one writes to the
+/// file.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A home's `state.db`.
 #[derive(Debug)]
@@ -42,11 +45,11 @@ pub struct SqliteStore {
     pub(crate) limits: Limits,
     seen: Cell<Seen>,
     grants_seen: Cell<i64>,
-    /// Which file was opened.
+    /// Identifies the file that was opened.
     file: Option<FileId>,
 }
 
-/// What tells one file from another under the same name.
+/// Distinguishes files that had the same name.
 type FileId = (u64, u64);
 
 #[cfg(unix)]
@@ -55,13 +58,13 @@ fn file_id(path: &Path) -> Option<FileId> {
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// Elsewhere a file that is in use cannot be removed or replaced.
+/// On other systems, a file in use cannot be removed or replaced.
 #[cfg(not(unix))]
 fn file_id(_: &Path) -> Option<FileId> {
     None
 }
 
-/// What [`crate::Store::version`] compares with.
+/// The state that [`crate::Store::version`] compares with.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     data_version: i64,
@@ -69,7 +72,7 @@ struct Seen {
 }
 
 impl SqliteStore {
-    /// Opens the home's database, making or migrating it where need be.
+    /// Opens the home's database; creates or migrates it if needed.
     pub fn open(home: &Home) -> Result<SqliteStore, StoreError> {
         let mut store = Self::open_with(home, migrate::MIGRATIONS)?;
         crate::redaction::redact(&mut store)?;
@@ -80,9 +83,10 @@ impl SqliteStore {
         let path = home.state_path();
         private_file(&path)?;
         let fault = Fault { path: &path };
-        // Open until the other one is: between two that follow each other the index of the log would be made twice.
-        let looking = look(&path, migrations, fault)?;
-        // Taken before it is opened: one that is put in its place in between is refused, not mistaken for it.
+        // Keep this connection open until the other one is: otherwise SQLite would delete and
+        // rebuild the index of the write-ahead log in between.
+        let looking = inspect(&path, migrations, fault)?;
+        // Read before the file is opened, so that a file put in its place in between is refused.
         let file = file_id(&path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&path, flags).map_err(|e| fault.of(e))?;
@@ -127,11 +131,11 @@ impl Backend for SqliteStore {
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|e| fault.of(e))?;
-        // A write to a file that was replaced would be lost, and the ledger would have seen it.
+        // A write to a replaced file would be lost, although the ledger has recorded it.
         if file_id(&fault.0) != self.file {
             return Err(StoreError::Replaced { path: fault.0 });
         }
-        // Under the lock, so that nothing is added in between.
+        // Check under the lock, so that nothing can be added in between.
         migrate::check_schema(&transaction, migrate::MIGRATIONS, Fault { path: &fault.0 })?;
         let written = writing(&Rows { connection: &transaction, fault: &fault }, &keys)?;
         transaction.commit().map_err(|e| fault.of(e))?;
@@ -170,9 +174,10 @@ impl Backend for SqliteStore {
         }
     }
 
-    /// SQLite's `data_version` moves with commits of other connections only; own ones are counted in `write`.
+    /// SQLite's `data_version` only changes with commits of other connections; this handle's own
+    /// are counted in `write`.
     fn current_version(&self) -> Result<u64, StoreError> {
-        // Prepared once: a gate asks before each call.
+        // Prepared once: a gate reads the version before each call.
         let asked = self.connection.prepare_cached("PRAGMA data_version");
         let data_version = asked
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
@@ -197,12 +202,12 @@ impl Backend for SqliteStore {
             if version != since || left.is_zero() {
                 return Ok(version);
             }
-            std::thread::sleep(left.min(LOOK_PAUSE));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 }
 
-/// Turns SQLite's errors into sentences about a file.
+/// Turns SQLite's errors into messages that name the file.
 #[derive(Debug, Clone, Copy)]
 struct Fault<'a> {
     path: &'a Path,
@@ -228,7 +233,8 @@ impl Fault<'_> {
                 seconds: BUSY_TIMEOUT_SECONDS,
             },
             Some(ErrorCode::DiskFull) => StoreError::DiskFull { place: path.display().to_string() },
-            // The shared memory of the write-ahead log is a file; SQLite reports it separately when it cannot grow.
+            // The shared memory of the write-ahead log is a file. SQLite has a separate error for
+            // failing to grow it.
             _ if has_extended_code(&source, rusqlite::ffi::SQLITE_IOERR_SHMSIZE) => {
                 StoreError::DiskFull { place: path.display().to_string() }
             }
@@ -241,10 +247,10 @@ fn has_extended_code(error: &rusqlite::Error, code: std::ffi::c_int) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == code)
 }
 
-/// Looks at a file that is already there, without the right to write to it.
-fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection, StoreError> {
+/// Inspects an existing file without write access.
+fn inspect(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection, StoreError> {
     let size = std::fs::metadata(path).map_err(failed("look at", path))?.len();
-    // SQLite takes a file of one byte for a new one.
+    // SQLite would take a file of one byte for a new database.
     if (1..SMALLEST_DATABASE_BYTES).contains(&size) {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB);
         return Err(fault.of(rusqlite::Error::SqliteFailure(code, None)));
@@ -257,10 +263,11 @@ fn look(path: &Path, migrations: &[&str], fault: Fault<'_>) -> Result<Connection
     Ok(connection)
 }
 
-/// The pages that a connection keeps in memory.
+/// The memory limit of a connection's page cache.
 const CACHE_KIBIBYTES: i64 = 64;
 
-/// Checkpoint the log at this many pages: the first process that opens the database reads all of its log.
+/// Checkpoint the log at this many pages: the first process that opens the database reads the whole
+/// log.
 const LOG_PAGES: i64 = 64;
 
 fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError> {
@@ -270,18 +277,19 @@ fn configure(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "trusted_schema", false)?;
         connection.pragma_update(None, "cell_size_check", true)?;
-        // What is read is read once: a gate that runs all day needs no larger cache.
+        // Data is rarely read twice: even a gate that runs all day needs no larger cache.
         connection.pragma_update(None, "cache_size", -CACHE_KIBIBYTES)?;
         connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-        // A quarantine or a rollback that the user saw succeed must survive the machine too; writes are rare and none
-        // is on the path of a call.
+        // A quarantine or rollback that the user saw succeed must survive a power failure. Writes
+        // are rare, and none is on the path of a call.
         connection.pragma_update(None, "synchronous", "FULL")
     };
     share(connection, fault)?;
     set().map_err(|e| fault.of(e))
 }
 
-/// Puts the file into WAL mode. For that step SQLite returns `SQLITE_BUSY` at once instead of waiting.
+/// Switches the file to WAL mode. For this step, SQLite returns `SQLITE_BUSY` at once instead of
+/// waiting.
 fn share(connection: &Connection, fault: Fault<'_>) -> Result<(), StoreError> {
     connection.busy_timeout(Duration::from_secs(BUSY_TIMEOUT_SECONDS)).map_err(|e| fault.of(e))?;
     let deadline = Instant::now() + Duration::from_secs(BUSY_TIMEOUT_SECONDS);

@@ -6,9 +6,9 @@ use gate::time::Timestamp;
 
 /// The longest name of a counter, in bytes.
 pub const MAX_COUNTER_BYTES: usize = 64;
-/// The most counters that are added to at once.
+/// The most counters that one write adds to.
 pub const MAX_COUNTS_PER_WRITE: usize = 10_000;
-/// The most counters that are read at once.
+/// The most counters that one read returns.
 pub const MAX_COUNTS_READ: usize = 1_000_000;
 
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
@@ -34,9 +34,9 @@ pub struct Count {
 
 /// Counters, shared by all processes.
 pub trait StatisticsStore {
-    /// Adds to counters, in one write. A counter that would overflow stays at the largest number.
+    /// Adds to counters, in one write. A counter saturates at the largest number.
     fn add_counts(&mut self, counts: &[Count]) -> Result<(), StoreError>;
 
-    /// All counters from one day to another, both included, in the order of day, server and name.
+    /// All counters between two days, both included, ordered by day, server and name.
     fn counts(&self, from: Day, to: Day) -> Result<Vec<Count>, StoreError>;
 }

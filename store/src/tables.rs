@@ -1,4 +1,4 @@
-//! The tables: what is asked of each and written to it, in SQL that both databases understand.
+//! The queries and statements of each table, in SQL that both databases understand.
 
 mod api_keys;
 mod approvals;

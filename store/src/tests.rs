@@ -1,4 +1,4 @@
-//! The tests of the store: each is run against both databases.
+//! The store's tests, each run against both databases.
 
 pub(crate) mod bench;
 

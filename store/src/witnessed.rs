@@ -1,7 +1,8 @@
-//! A store whose acts are witnessed by the ledger: each is recorded in the index of the receipts, and a database that is
-//! older than what the index has seen is not trusted.
+//! A store whose acts are recorded in the ledger: each gets a line in the index of the receipts,
+//! and a database that is older than the index is not trusted.
 //!
-//! The database says what holds now, the ledger what was. Neither can be put back alone without the other telling.
+//! The database has the current state, the ledger the past. Neither can be replaced by an older
+//! copy without the other revealing it.
 
 use crate::act::{Act, HeldChange, HoldDecision};
 use crate::by::StoreEvent;
@@ -28,10 +29,10 @@ use std::time::Duration;
 mod sign_ins;
 mod switches;
 
-/// Why pins do not count that are only in a file that no other process finds.
+/// Why pins do not count if they are only in a file that no other process can find.
 const REMOVED: &str = "the database was removed or replaced while it was in use, so what was accepted is not known any more: put it back, or approve the server again and start it again";
 
-/// The most entries that one event names. More are counted.
+/// The most entries that one event names. The others are counted.
 pub const MAX_NAMED_ENTRIES: usize = 100;
 
 /// The most characters of an entry's name in an event.
@@ -45,7 +46,7 @@ pub struct Witnessed {
     seen: RefCell<Seen>,
 }
 
-/// What the index said when it had this length: it only grows.
+/// The content of the index when it had this length: it only grows.
 #[derive(Debug, Default)]
 struct Seen {
     index_bytes: Option<u64>,
@@ -53,7 +54,8 @@ struct Seen {
     statuses: BTreeMap<String, String>,
     /// How often the switches were sealed.
     switch_seals: u64,
-    /// When the index took the place of one that was gone. What that one had seen is not known any more, of any server.
+    /// When the index replaced one that was gone. What that one had recorded is unknown, for every
+    /// server.
     restarted_at: Option<String>,
     /// Why the index itself cannot be trusted.
     fault: Option<String>,
@@ -64,7 +66,7 @@ impl Witnessed {
         Witnessed { store, journal: Journal::new(home), seen: RefCell::default() }
     }
 
-    /// The file that every act of a person makes longer before it returns.
+    /// The file that grows with every act of a person before the act returns.
     pub fn index_path(&self) -> PathBuf {
         let index = self.journal.folder().path().join(ChainId::index().as_str());
         index.join(SegmentNumber::FIRST.file_name())
@@ -74,8 +76,9 @@ impl Witnessed {
         &self.journal
     }
 
-    /// Reads the index again where it grew. To be done before the database is read: an act is there before it is in the
-    /// index, so what is sealed in between cannot make the database look old.
+    /// Reads the index again if it grew. Must be called before the database is read: an act is in
+    /// the database before it is in the index, so a seal written in between cannot make the
+    /// database look old.
     fn look(&self) {
         let length = std::fs::metadata(self.index_path()).map(|found| found.len()).ok();
         let mut seen = self.seen.borrow_mut();
@@ -97,7 +100,7 @@ impl Witnessed {
         };
     }
 
-    /// What is wrong with a server that was sealed so often.
+    /// What is wrong with a server whose record has this seal count.
     fn doubt(&self, id: &ServerId, seal_count: i64) -> Option<String> {
         let seen = self.seen.borrow();
         if let Some(fault) = &seen.fault {
@@ -120,7 +123,7 @@ impl Witnessed {
 
     fn doubted(&self, mut record: ServerRecord) -> ServerRecord {
         let doubt = self.doubt(&record.id, record.seal_count);
-        // Neither an older copy nor an edited record ends a quarantine.
+        // Neither an older copy nor an edited record can end a quarantine.
         if (doubt.is_some() || record.lost.is_some()) && self.is_quarantined(&record.id) {
             record.status = ServerStatus::Quarantined;
         }
@@ -128,7 +131,7 @@ impl Witnessed {
         record
     }
 
-    /// Whether the ledger knows the server, or cannot tell because it or the one before it is gone.
+    /// Whether the ledger knows the server, or cannot tell because it or its predecessor is gone.
     fn is_in_doubt_or_seen(&self, id: &ServerId) -> bool {
         let seen = self.seen.borrow();
         let is_in_doubt = seen.fault.is_some() || seen.restarted_at.is_some();
@@ -158,7 +161,7 @@ impl Witnessed {
         })
     }
 
-    /// A server's record and pins, as far as the ledger lets them count.
+    /// A server's record and pins, as far as the ledger confirms them.
     fn doubted_pair(
         &self,
         id: &ServerId,
@@ -246,13 +249,14 @@ impl Store for Witnessed {
         self.store.servers_named_by_launches()
     }
 
-    /// The index is locked from before the act until its line is written, so lines stand in the order of the acts.
+    /// The index is locked from before the act until its line is written, so that lines are in the
+    /// order of the acts.
     fn record(&mut self, mut act: Act<'_>) -> Result<Recorded, StoreError> {
         let mut journal = self.journal.lock(act.at)?;
         let seen = journal.index().seals.get(act.server.as_str()).copied().unwrap_or(0);
         act.seals_seen = i64::try_from(seen).unwrap_or(i64::MAX);
-        // What the index before this one had seen is not known, and a server that the database does not know may have been in
-        // it: only an approval ends the doubt.
+        // What the previous index had recorded is unknown, and may include a server that the
+        // database lost: only an approval ends the doubt.
         if seen == 0 && journal.index().restarted_at.is_some() {
             let sealed = self.store.server(act.server)?.map_or(0, |server| server.seal_count);
             act.seals_seen = sealed.saturating_add(1);
@@ -262,11 +266,11 @@ impl Store for Witnessed {
         let said = said(&act);
         let (held, decision) = (std::mem::take(&mut act.held), act.decision);
         let recorded = self.store.record(act)?;
-        // What was seen again and sealed nothing is no event, unless it is held.
+        // Seeing the same surface again seals nothing and is no event, unless something is held.
         if name == OBSERVE && recorded.seal_count <= seals_seen && held.is_empty() {
             return Ok(recorded);
         }
-        // A count that is behind shows nothing, and must not stand for what an index that is gone had seen.
+        // A lower count proves nothing, and must not stand in for what a lost index had recorded.
         let seal = u64::try_from(recorded.seal_count).ok();
         let seal = seal.filter(|_| recorded.seal_count >= seals_seen);
         let data = with_seal(said, seal);
@@ -279,7 +283,8 @@ impl Store for Witnessed {
             data: Some(&data),
         };
         journal.append(&event).map_err(unwitnessed)?;
-        // INVARIANT: a decision on a hold is in the ledger whether or not a gate runs, once for each held change.
+        // INVARIANT: a decision on a hold is in the ledger whether or not a gate runs, once per
+        // held change.
         for change in decision.iter().flat_map(|_| &held) {
             let (name, data) = (decision.map_or(name, HoldDecision::event), held_in_words(change));
             let event = Event { name, data: Some(&data), ..event.clone() };
@@ -322,7 +327,7 @@ impl Store for Witnessed {
     }
 }
 
-/// The database has the act, and the ledger does not.
+/// The act is in the database but not in the ledger.
 fn unwitnessed(error: ReceiptsError) -> StoreError {
     StoreError::Unwitnessed { source: Box::new(error) }
 }
@@ -330,8 +335,8 @@ fn unwitnessed(error: ReceiptsError) -> StoreError {
 /// The name of the actor if no person was asked.
 pub(crate) const HOLDPOINT: &str = "holdpoint";
 
-/// An entry's name, short enough that a hundred of them fit on a line however they are escaped. The address of a
-/// resource may carry a secret: it is told by its hash.
+/// An entry's name, short enough that a hundred of them fit on a line even when escaped. The
+/// address of a resource may contain a secret, so it is represented by its hash.
 fn short(id: &EntryId) -> String {
     match id.entry_type {
         EntryType::Resource | EntryType::Template => contract::hash::sha256_hex(id.key.as_bytes()),
@@ -339,13 +344,13 @@ fn short(id: &EntryId) -> String {
     }
 }
 
-/// What an act did: names and hashes, no other text of the server's.
+/// The effects of an act: names and hashes, no other text of the server's.
 fn said(act: &Act<'_>) -> Value {
     let pinned = act.pins.iter().take(MAX_NAMED_ENTRIES).map(|pin| {
         let id = pin.entry.id();
         json!({"basis": pin.basis.as_str(), "entry_hash": pin.entry.entry_hash(), "key": short(id), "type": id.entry_type})
     });
-    // Those that a person decides on have events of their own.
+    // Changes that a person decides on have their own events.
     let found = if act.decision.is_none() { act.held.as_slice() } else { &[] };
     let withdrawn = act.withdraw.iter().take(MAX_NAMED_ENTRIES);
     let withdrawn = withdrawn.map(|id| json!({"key": short(id), "type": id.entry_type}));
@@ -365,8 +370,8 @@ fn said(act: &Act<'_>) -> Value {
     said
 }
 
-/// A held change: its entry, its kinds and its hashes, no other text of the server's. A name that nobody accepted is told
-/// as in a refusal.
+/// A held change: its entry, kinds and hashes, no other text of the server's. A name that was never
+/// accepted is given as in a refusal.
 fn held_in_words(change: &HeldChange) -> Value {
     let HeldChange { entry, kinds, posture, before, after, definition } = change;
     let key = match entry.entry_type {

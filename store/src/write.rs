@@ -1,7 +1,7 @@
-//! Acts, written in one transaction each.
+//! Writes each act in one transaction.
 //!
-//! INVARIANT: a new seal covers only what was sealed before and this act's own changes. Where the old one does
-//! not hold, only a person's approval gets past it, and then nothing older stays pinned.
+//! INVARIANT: a new seal covers only what was sealed before and this act's own changes. If the old
+//! seal does not hold, only a person's approval can replace it, and then no older pin remains.
 
 use crate::act::{Act, MAX_LAUNCH_BYTES, within};
 use crate::database::{Transaction, Value};
@@ -21,12 +21,12 @@ use std::ops::ControlFlow;
 
 mod change;
 
-/// The most pins that are kept of one server, all that were ever made and not discarded.
+/// The most pins that are kept per server, including withdrawn ones.
 pub const MAX_PINS_PER_SERVER: usize = 100_000;
-/// The most bytes of pinned entries that are kept of one server.
+/// The most bytes of pinned entries that are kept per server.
 pub const MAX_PIN_BYTES_PER_SERVER: usize = 256 * 1024 * 1024;
 
-/// The limits of what is kept and handed out of a server. Tests have smaller ones.
+/// The limits on what is stored and returned per server. Tests use smaller ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) pins: usize,
@@ -47,10 +47,10 @@ impl Default for Limits {
 /// What is wrong with a record that the ledger has seen in a newer state.
 pub(crate) const OLDER_COPY: &str = "the ledger has seen a newer state of this server: the database was deleted, or put back from an older copy";
 
-/// The act of who only looked.
+/// The name of an act that only observed.
 pub(crate) const OBSERVE: &str = "server.observe";
 
-/// Writes an act. The caller commits, or drops everything.
+/// Writes an act. The caller commits or rolls back.
 pub(crate) fn record(
     rows: &dyn Transaction,
     keys: &Keys,
@@ -109,7 +109,7 @@ fn recorded(row: &ServerRow) -> Recorded {
     Recorded { revision: Revision(row.revision), seal_count: row.seal_count }
 }
 
-/// The line of the act itself.
+/// The history line of the act itself.
 fn own_line(
     act: &Act<'_>,
     before: Option<&ServerRow>,
@@ -132,7 +132,7 @@ fn own_line(
     }
 }
 
-/// The sentence that goes with an act, with the server that it was decided for.
+/// The detail of an act, with the server that it was decided for.
 fn said(act: &Act<'_>) -> Option<String> {
     let for_another = act
         .decided_for
@@ -143,7 +143,7 @@ fn said(act: &Act<'_>) -> Option<String> {
     }
 }
 
-/// One that cannot be read is as good as none: it is replaced.
+/// The previous observation. One that cannot be read counts as missing, and is replaced.
 fn previous_observation(
     rows: &dyn Transaction,
     act: &Act<'_>,
@@ -154,7 +154,7 @@ fn previous_observation(
     }
 }
 
-/// The same surface as before is no event: a gate sees it again every few seconds.
+/// Whether the surface is the same as before, which is no event: a gate sees it every few seconds.
 fn seen_again(
     rows: &dyn Transaction,
     act: &Act<'_>,
@@ -187,7 +187,7 @@ fn apply_fields(row: &mut ServerRow, act: &Act<'_>) -> Result<(), StoreError> {
         row.status = status.as_str().to_owned();
     }
     if let Some(launch) = act.launch {
-        // What a client says of itself must not be what makes a launch too large to be recorded.
+        // Exclude what the client says about itself: it must not make a launch too large to record.
         let bare = serde_json::json!(launch.clone().for_client(None)).to_string();
         within("a launch", bare.len(), MAX_LAUNCH_BYTES)?;
         row.launch = Some(serde_json::json!(launch).to_string());
@@ -198,13 +198,14 @@ fn apply_fields(row: &mut ServerRow, act: &Act<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How a server's record stands before an act that seals it.
+/// The state of a server's record before an act that seals it.
 enum Standing {
-    /// It is as it was sealed, or new.
+    /// The record is new, or its seal holds.
     Sound { key: Key, discard: BTreeSet<i64> },
-    /// It is not, and a person approves: all older pins go.
+    /// The seal does not hold, and a person approves: all older pins are discarded.
     Repaired { key: Key, reason: String },
-    /// It is not, and the act touches no pin: the act is written, and the seal stays broken.
+    /// The seal does not hold, and the act touches no pin: the act is written, and the seal stays
+    /// broken.
     StaysBroken,
 }
 
@@ -275,7 +276,7 @@ fn bad_rows(rows: &dyn Transaction, key: &Key, act: &Act<'_>) -> Result<BTreeSet
     Ok(bad)
 }
 
-/// Each entry that an act adds to or withdraws from, once.
+/// Each entry that an act adds to or withdraws from, without duplicates.
 fn entries_of<'a>(act: &'a Act<'_>) -> Vec<Vec<Value<'a>>> {
     let entries: BTreeSet<&EntryId> =
         act.pins.iter().map(|pin| pin.entry.id()).chain(&act.withdraw).collect();

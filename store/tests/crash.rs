@@ -1,4 +1,5 @@
-//! Writers that are killed at any moment, and disks that fill up: the ledger verifies, and no dispatched call is missing.
+//! Writers that are killed at any moment, and disks that fill up: the ledger verifies, and no
+//! dispatched call is missing from it.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -31,14 +32,15 @@ use store::{By, Home, IncidentStore, SqliteStore, Witnessed};
 use tempfile::TempDir;
 use testing::Random;
 
-/// Names the home that this test program drives calls through, where it is started again as a driver.
+/// Set to the home to write calls to, when this test program is started again as a driver.
 const DRIVE: &str = "HOLDPOINT_TEST_DRIVE";
 const DRIVER_THREADS: u8 = 3;
 
-/// The same for a program that opens and closes the home again and again, and writes to its index in between.
+/// The same for a program that repeatedly opens and closes the home, and writes to its index in
+/// between.
 const COME_AND_GO: &str = "HOLDPOINT_TEST_COME_AND_GO";
 
-/// The same for one that goes on until it is refused, and tells why.
+/// The same for a program that continues until it is refused, and prints why.
 const UNTIL_REFUSED: &str = "HOLDPOINT_TEST_UNTIL_REFUSED";
 
 fn decision(id: [u8; 16]) -> Decision<'static> {
@@ -54,7 +56,8 @@ fn settings(fsync: Fsync) -> Settings {
     Settings { fsync, rotation, ..Settings::default() }
 }
 
-/// Not a test of its own: what the others start and kill. A call is dispatched by writing its id beside the home.
+/// Not a test of its own: the program that other tests start and kill. It dispatches a call by
+/// writing its id next to the home.
 #[test]
 fn driver() {
     let Ok(home) = std::env::var(DRIVE) else { return };
@@ -102,7 +105,7 @@ fn verified(home: &Path) -> Report {
     verify(&DiskFolder::new(&home.join("receipts")), &keys, &[], &|_| {}).unwrap()
 }
 
-/// How many decisions and outcomes there are of each call.
+/// How many decisions and outcomes each call has.
 fn calls(home: &Path) -> HashMap<String, (u32, u32)> {
     let folder = DiskFolder::new(&home.join("receipts"));
     let mut calls: HashMap<String, (u32, u32)> = HashMap::new();
@@ -127,7 +130,7 @@ fn dropped_lines(report: &Report) -> u64 {
     report.chains.iter().map(|chain| chain.size - chain.lines).sum()
 }
 
-/// What is written down beside the home, whole lines only.
+/// The complete lines written next to the home.
 fn dispatched(home: &Path) -> Vec<String> {
     let text = fs::read_to_string(home.join("dispatched")).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -141,7 +144,7 @@ fn assert_whole(home: &Path) {
     let is_whole = dropped_lines(&report) == 0;
     for id in dispatched(home) {
         let (decisions, outcomes) = calls.get(&id).copied().unwrap_or_default();
-        // What retention dropped is not there any more; what is there is there once.
+        // Retention may have dropped a call, but no call may be recorded twice.
         assert!(decisions == 1 || (!is_whole && decisions == 0), "{id}: {decisions} decisions");
         assert!(outcomes <= 1, "{id}: {outcomes} outcomes");
     }
@@ -151,7 +154,7 @@ fn assert_whole(home: &Path) {
     }
 }
 
-/// Leaves what a write that was cut short leaves: the beginning of a line at the end of a segment.
+/// Adds what an interrupted write leaves: a partial line at the end of a segment.
 fn tear(home: &Path, random: &mut Random) {
     let folder = DiskFolder::new(&home.join("receipts"));
     let listing = folder.listing().unwrap();
@@ -160,7 +163,7 @@ fn tear(home: &Path, random: &mut Random) {
     let (number, _) = files.segments.last_key_value().unwrap();
     let path = home.join("receipts").join(chain.as_str()).join(number.file_name());
     let mut bytes = fs::read(&path).unwrap();
-    // A kill may have left one already.
+    // A kill may already have left a partial line.
     if bytes.last() != Some(&b'\n') {
         return;
     }
@@ -181,20 +184,20 @@ fn kills_at_any_moment_lose_nothing() {
         drop(Home::open(&home).unwrap());
         for round in 0..20 {
             let before = dispatched(&home).len();
-            // Sometimes several writers at once.
+            // Sometimes start several writers at once.
             let mut drivers: Vec<Child> =
                 (0..=random.below(6) / 4).map(|_| start_driver(&home)).collect();
             testing::wait_until("a dispatched call", || {
                 assert!(drivers[0].try_wait().unwrap().is_none(), "the driver ended by itself");
                 dispatched(&home).len() > before
             });
-            // The moment of the kill is a matter of chance.
+            // Kill at a random moment.
             std::thread::sleep(Duration::from_micros(random.number() % 20_000));
             for driver in &mut drivers {
                 driver.kill().unwrap();
                 driver.wait().unwrap();
             }
-            // Looked for in each round: retention drops old segments.
+            // Check in each round: retention drops old segments.
             is_torn_end_closed |= texts(&home.join("receipts")).contains("\"torn\":{\"bytes\":");
             if random.below(2) == 0 {
                 tear(&home, &mut random);
@@ -218,7 +221,7 @@ fn texts(folder: &Path) -> String {
     text
 }
 
-/// A file system of this size, or none where this user may not make one.
+/// A file system of this size; `None` if this user may not create one.
 fn small_disk(size: &str) -> Option<(TempDir, PathBuf)> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("disk");
@@ -262,7 +265,7 @@ fn a_full_disk_refuses_calls_and_goes_on_when_there_is_room() {
             Ok(_) => allowed.push(number),
             Err(error) => break error,
         }
-        // The outcome of the last one that was allowed may have to wait.
+        // The outcome of the last allowed call may have to wait.
         receipts.outcome(&outcome(id(number))).unwrap();
         number += 1;
     };
@@ -284,7 +287,7 @@ fn a_full_disk_refuses_calls_and_goes_on_when_there_is_room() {
     drop(mounted);
 }
 
-/// Fills what is left of a disk, and removes the filler when this is dropped.
+/// Fills the rest of a disk, and removes the filler when dropped.
 struct FullDisk(PathBuf);
 
 impl FullDisk {
@@ -358,7 +361,7 @@ fn a_full_disk_drops_the_oldest_where_it_may() {
     let index = fs::read_to_string(home.receipts_path().join("index/000001.jsonl")).unwrap();
     assert!(index.contains("\"name\":\"chain.retention\""), "{index}");
     assert!(index.len() < 100_000, "{} bytes", index.len());
-    // It starts on the full disk, too.
+    // Receipts can also be opened on the full disk.
     let receipts = Receipts::open(&home, settings).unwrap();
     receipts.decision(&decision(id(9_000))).unwrap();
     drop(receipts);
@@ -419,12 +422,12 @@ fn a_read_only_disk_opens_no_chain_and_goes_on_when_it_can_be_written_to() {
     drop(mounted);
 }
 
-/// Not a test of its own: makes calls until one is refused, and writes down why.
+/// Not a test of its own: makes calls until one is refused, and records why.
 #[test]
 fn until_refused() {
     let Ok(home) = std::env::var(UNTIL_REFUSED) else { return };
     let home = Home::open(Path::new(&home)).unwrap();
-    // One segment, larger than any file may be here.
+    // One segment, larger than the limit on file sizes in this test.
     let receipts = Receipts::open(&home, Settings::default()).unwrap();
     let mut side =
         OpenOptions::new().create(true).append(true).open(home.path().join("dispatched")).unwrap();
@@ -437,7 +440,8 @@ fn until_refused() {
     }
 }
 
-/// A limit on the size of files comes with a signal that ends the process, or is ignored, as whoever starts it has it.
+/// Exceeding the limit on file sizes raises a signal that ends the process or is ignored, depending
+/// on the parent process.
 #[test]
 fn a_limit_on_the_size_of_files_loses_nothing_that_was_dispatched() {
     for (signal, is_refused) in [("trap '' XFSZ;", true), ("", false)] {
@@ -494,7 +498,7 @@ fn come_and_go() {
     }
 }
 
-/// On a busy machine others may have the index for longer than one waits for it.
+/// Retries: on a busy machine, others may hold the index longer than one waits for it.
 fn patiently<T>(mut doing: impl FnMut() -> Result<T, ReceiptsError>) -> T {
     loop {
         match doing() {
@@ -533,7 +537,7 @@ fn eight_processes_that_come_and_go_share_one_index_and_lose_nothing() {
             }
             dispatched(&home).len() >= before + 3
         });
-        // The moment of the kill is a matter of chance.
+        // Kill at a random moment.
         std::thread::sleep(Duration::from_micros(random.number() % 5_000));
         visitors[chosen].kill().unwrap();
         visitors[chosen].wait().unwrap();
@@ -556,7 +560,7 @@ fn eight_processes_that_come_and_go_share_one_index_and_lose_nothing() {
     }
 }
 
-/// Writes for all that are queued, and tells how that ended for each ticket.
+/// Settles all queued tickets, and returns the result of each.
 fn settle_all(receipts: &Receipts, tickets: Vec<Ticket>) -> Vec<Result<(), ReceiptsError>> {
     tickets.into_iter().map(|ticket| receipts.settle(ticket).map(drop)).collect()
 }
@@ -567,7 +571,7 @@ fn on_a_full_disk_tickets_fail_together_and_outcomes_wait_up_to_their_limit() {
     let mounted = Mounted(disk.clone());
     let home = Home::open(&disk.join("home")).unwrap();
     let receipts = Receipts::open(&home, settings(Fsync::Interval)).unwrap();
-    // A few outcomes may fit into what is left of the last page of the segment.
+    // A few outcomes may fit into the rest of the segment's last page.
     let dispatched = u32::try_from(MAX_WAITING_OUTCOMES).unwrap() + 100;
     for number in 0..dispatched {
         receipts.decision(&decision(id(number))).unwrap();
@@ -590,7 +594,7 @@ fn on_a_full_disk_tickets_fail_together_and_outcomes_wait_up_to_their_limit() {
     let taken = taken.count();
     assert_eq!(taken, with_outcome(&home) + MAX_WAITING_OUTCOMES);
     drop(full);
-    // Older failures do not concern later tickets.
+    // Earlier failures do not affect later tickets.
     receipts.decision(&decision(id(6_000))).unwrap();
     drop(receipts);
     assert_eq!(verified(home.path()).problems, []);

@@ -1,4 +1,5 @@
-//! One chain for many: threads and tasks that append at the same time, wait in both ways, and lose interest.
+//! One chain with many writers: threads and tasks that append at the same time, wait in both ways,
+//! and give up waiting.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -39,14 +40,15 @@ fn decision(number: u64) -> Decision<'static> {
     decision
 }
 
-/// One call of a task: a decision that is waited for, now, later, in another way or not at all, and perhaps an outcome.
+/// One call of a task: a decision that is settled now, later, asynchronously or not at all, and
+/// perhaps an outcome.
 async fn call(receipts: &Receipts, number: u64, random: &mut Random, records: &AtomicU64) {
     let ticket = receipts.decision_later(&decision(number)).unwrap();
     records.fetch_add(1, Ordering::Relaxed);
     match random.below(6) {
-        // Nobody waits for it.
+        // Never settled.
         0 => drop(ticket),
-        // Polled, and then dropped.
+        // Polled once and then dropped.
         1 => {
             let mut settling = Box::pin(receipts.settling(ticket));
             let polled = std::future::poll_fn(|context| {
@@ -94,7 +96,7 @@ fn many_threads_and_tasks_share_one_chain_and_no_record_is_lost_or_out_of_place(
         let directory = tempfile::tempdir().unwrap();
         let home = Home::open(&directory.path().join("home")).unwrap();
         let receipts = Receipts::open(&home, Settings { fsync, ..Settings::default() }).unwrap();
-        // Under "always" a disk decides how long it takes: fewer records.
+        // With "always", each write waits for the disk, so use fewer records.
         let (numbers, records) = (AtomicU64::new(0), AtomicU64::new(RECORDS - RECORDS / share));
         let before = records.load(Ordering::Relaxed);
         std::thread::scope(|scope| {

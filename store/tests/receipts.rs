@@ -70,7 +70,7 @@ fn receipts_verify_with_the_public_key_alone() {
     let report = assert_sound(&home);
     assert_eq!((report.uncovered(), report.without_outcome()), (0, 0));
     assert_eq!(report.chains[1].decisions, 60);
-    // One after the other they are one writer, so one chain.
+    // Sequential writers share one chain.
     assert_eq!(chains(&home).len(), 1);
 }
 
@@ -125,7 +125,7 @@ fn retention_drops_old_segments_and_what_is_left_verifies() {
     let chain = &report.chains[1];
     assert!(chain.size > chain.lines, "{chain:?}");
     assert!(chain.bytes < 30_000, "{chain:?}");
-    // One more than was recorded is missed.
+    // A claim of one more record than exists is reported.
     let listing = DiskFolder::new(&home.receipts_path()).listing().unwrap();
     let (chain, files) = listing.chains.iter().find(|(chain, _)| !chain.is_index()).unwrap();
     let oldest = files.segments.keys().next().unwrap();
@@ -249,7 +249,7 @@ fn a_key_for_arguments_that_cannot_be_used_is_told_as_what_it_is() {
     let (_directory, home) = home();
     let path = home.keys_path().join("args.key");
     let look = |kind| check_args_key(&home, kind);
-    // Looking makes none.
+    // Checking does not create the key.
     assert!(look(ArgsHashKind::Keyed).is_ok() && !path.exists());
     drop(Receipts::open(&home, Settings::default()).unwrap());
     assert!(look(ArgsHashKind::Keyed).is_ok());
@@ -261,7 +261,7 @@ fn a_key_for_arguments_that_cannot_be_used_is_told_as_what_it_is() {
         assert_eq!(look(ArgsHashKind::Keyed).unwrap_err().to_string(), said);
         assert!(said.contains("move it away and a new one is made"), "{said}");
         assert!(!said.contains("approve") && !said.contains("folder"), "{said}");
-        // Without keyed hashes nobody needs it.
+        // The key is not needed without keyed hashes.
         assert!(look(ArgsHashKind::Plain).is_ok());
     }
     #[cfg(unix)]
@@ -279,12 +279,12 @@ fn a_key_for_arguments_that_cannot_be_used_is_told_as_what_it_is() {
 }
 
 #[test]
-fn a_line_that_somebody_added_to_the_index_is_never_signed() {
+fn a_line_that_was_added_to_the_index_is_never_signed() {
     let (_directory, home) = home();
     drop(Receipts::open(&home, Settings::default()).unwrap());
     let path = home.receipts_path().join("index").join("000001.jsonl");
     let sound = fs::read_to_string(&path).unwrap();
-    // A line with a right hash and a right `prev`: no key is needed for that.
+    // A line with a correct hash and `prev`: forging those needs no key.
     let last = ledger::line::scan(sound.lines().next_back().unwrap().as_bytes()).unwrap();
     let place = ledger::line::Place { seq: last.seq + 1, prev: last.hash };
     let data = serde_json::json!({"dropped": []});
@@ -333,7 +333,7 @@ fn links_and_pipes_in_the_folder_are_not_opened() {
     let report = verified(&home);
     assert!(!report.is_sound());
     assert!(report.notes.iter().any(|note| note.contains("ffffffffffffffff")), "{report:?}");
-    // A writer does not wait for them either.
+    // Nor does a writer wait for them.
     drop(Receipts::open(&home, Settings::default()).unwrap());
 }
 
@@ -392,7 +392,7 @@ fn a_changed_public_key_is_refused_and_a_missing_one_made_again() {
     assert_eq!(fs::read(&path).unwrap(), own);
 }
 
-/// The moment that the segment after it states does not make a segment old.
+/// A changed timestamp in the next segment does not make a segment old.
 #[test]
 fn retention_is_not_hastened_by_a_changed_line() {
     let (_directory, home) = home();
@@ -408,7 +408,7 @@ fn retention_is_not_hastened_by_a_changed_line() {
     let second = chain.join("000002.jsonl");
     let text = fs::read_to_string(&second).unwrap();
     let (first, rest) = text.split_once('\n').unwrap();
-    // The first line of the next segment, rewritten with a right hash and a moment long ago.
+    // The first line of the next segment, rewritten with a correct hash and a time long ago.
     let line = ledger::line::scan(first.as_bytes()).unwrap();
     let value: serde_json::Value = serde_json::from_str(first).unwrap();
     let event = Event {
@@ -434,7 +434,7 @@ fn a_torn_index_is_closed_for_good() {
     let path = home.receipts_path().join("index").join("000001.jsonl");
     let torn = [fs::read(&path).unwrap(), b"{\"by\":nul".to_vec()].concat();
     fs::write(&path, torn).unwrap();
-    // Opening names the head of the index; the act after it cuts nothing off that was named.
+    // Opening records the head of the index; the act after it must not cut off anything recorded.
     drop(Receipts::open(&home, Settings::default()).unwrap());
     let act = Event { ts: NOW, name: "server.test", by: None, server_id: None, data: None };
     Journal::new(&home).append(&act).unwrap();
@@ -491,7 +491,8 @@ fn outcomes_that_come_while_others_are_written_are_all_there() {
     assert_eq!((report.chains[1].decisions, report.without_outcome()), (200, 0));
 }
 
-/// Each of them had the whole folder listed again once, which made eight thousand take more than five minutes.
+/// Each of them used to cause a listing of the whole folder, so that eight thousand took more than
+/// five minutes.
 #[test]
 fn thousands_of_unknown_chains_are_verified_and_passed_over_in_one_go() {
     let (_directory, home) = home();
@@ -505,7 +506,7 @@ fn thousands_of_unknown_chains_are_verified_and_passed_over_in_one_go() {
     let report = verified(&home);
     assert_eq!(report.chains.len(), 3_002);
     assert!(report.problems.len() >= 1_000);
-    // None of them is one that can be gone on with, and the process's own is taken.
+    // None of them can be continued, and the process's own chain is in use.
     let second = Receipts::open(&home, Settings::default()).unwrap();
     assert_ne!(second.chain(), receipts.chain());
     let took = begun.elapsed();

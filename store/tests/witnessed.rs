@@ -1,4 +1,5 @@
-//! A database that was deleted or put back from an older copy, beside a ledger that remembers.
+//! A database that was deleted or restored from an older copy, while the ledger still has the later
+//! acts.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -131,7 +132,7 @@ fn a_deleted_database_is_lost_and_its_servers_are_still_listed() {
     assert!(bench.lost().unwrap().contains("deleted"));
     let listed = bench.store().servers().unwrap();
     assert_eq!((listed.len(), listed[0].status), (1, ServerStatus::Changed));
-    // A server that nobody has seen is new, not lost.
+    // A server that was never seen is new, not lost.
     let other: ServerId = "other".parse().unwrap();
     assert_eq!(bench.store().snapshot(&other).unwrap().pins.lost, None);
     assert!(bench.store().server(&other).unwrap().is_none());
@@ -175,11 +176,11 @@ fn every_act_of_a_person_is_in_the_ledger_by_name() {
     {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
-    // What the server says of itself is not.
+    // The server's own text is not recorded.
     assert!(!text.contains("one"), "{text}");
 }
 
-/// Seeing the same again is no event: a gate does so every few seconds.
+/// Seeing the same surface again is no event: a gate does so every few seconds.
 #[test]
 fn an_observation_that_changes_nothing_leaves_no_line() {
     let bench = Bench::new();
@@ -215,7 +216,7 @@ fn receipts_that_were_removed_witness_nothing() {
     bench.pin("one", false).unwrap();
     fs::remove_dir_all(bench.home.receipts_path()).unwrap();
     assert!(bench.lost().unwrap().contains("does not verify"));
-    // Also when something else has begun them anew.
+    // Also if another act has started the record of the server again.
     let other: ServerId = "other".parse().unwrap();
     let mut act = Act::new(&other, Timestamp(3), "ada", "server.quarantine");
     act.status = Some(ServerStatus::Quarantined);
@@ -241,7 +242,7 @@ fn an_older_copy_does_not_end_an_incident() {
     let (incident, _) = state.incident.unwrap();
     assert!(incident.reason.unwrap().contains("older copy"));
     assert!(state.egress_blocked.is_some());
-    // A person ends it, and what is switched from then on counts.
+    // A person ends it, and switches set from then on count.
     bench.store().end_incident("over", by).unwrap();
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
     bench.store().block_egress(by).unwrap();
@@ -258,7 +259,7 @@ fn what_is_revoked_is_told_by_its_hash() {
     assert!(!fs::read_to_string(path).unwrap().contains("session-secret"));
 }
 
-/// A hostile server cannot make an approval too long to be recorded.
+/// A hostile server cannot make an approval too long to record.
 #[test]
 fn an_act_over_the_worst_names_is_recorded() {
     let bench = Bench::new();
@@ -284,13 +285,13 @@ fn an_act_over_the_worst_names_is_recorded() {
 }
 
 impl Bench {
-    /// The database and the receipts are deleted, and `keys/` stays.
+    /// Deletes the database and the receipts, but not `keys/`.
     fn lose_all_but_keys(&self) {
         self.put_back(None);
         fs::remove_dir_all(self.home.receipts_path()).unwrap();
     }
 
-    /// What a gate does when it starts, before it has seen anything of a server.
+    /// What a gate does at its start, before it has contacted a server.
     fn begin_receipts(&self) {
         drop(store::receipts::Receipts::open(&self.home, Settings::default()).unwrap());
     }
@@ -321,7 +322,7 @@ fn a_home_of_which_only_the_keys_are_left_is_not_trusted_on_first_use() {
         let refused = bench.first_use();
         assert!(matches!(refused, Err(store::StoreError::Untrusted { .. })), "{refused:?}");
         assert!(bench.store().snapshot(&bench.id).unwrap().pins.lost.is_some());
-        // What was only seen ends no doubt either.
+        // An observation does not end the doubt either.
         let observation = Observation::of(&surface("other"), Timestamp(9));
         let mut act = Act::new(&bench.id, Timestamp(9), "holdpoint", "server.observe");
         act.observation = Some(&observation);
@@ -330,7 +331,7 @@ fn a_home_of_which_only_the_keys_are_left_is_not_trusted_on_first_use() {
         assert!(lost.contains("review and approve it again"), "{lost}");
         bench.pin("other", true).unwrap();
         assert_eq!(bench.lost(), None);
-        // Another server, which may have been known before, too.
+        // Another server, which may have been known before as well.
         let other: ServerId = "other".parse().unwrap();
         assert!(bench.store().snapshot(&other).unwrap().pins.lost.is_some());
     }
@@ -347,7 +348,8 @@ fn a_home_that_was_moved_away_with_its_keys_is_a_new_one() {
     assert_eq!(bench.lost(), None);
 }
 
-/// A full disk or a crash between the making of the key and the first index.
+/// The process stopped, by a full disk or a crash, after the key was created and before the first
+/// index was.
 #[test]
 fn a_key_that_signed_nothing_yet_says_nothing_of_an_earlier_store() {
     let bench = Bench::new();
@@ -361,7 +363,7 @@ fn a_key_that_signed_nothing_yet_says_nothing_of_an_earlier_store() {
     assert_eq!(bench.lost(), None);
     bench.assert_receipts_are_sound();
     assert!(!bench.home.keys_path().join("receipts.key.unused").exists());
-    // From the first index on it does.
+    // From the first index on, the key proves an earlier store.
     bench.lose_all_but_keys();
     assert!(bench.store().snapshot(&bench.id).unwrap().pins.lost.is_some());
 }
@@ -407,7 +409,7 @@ fn everywhere() -> Incident {
     Incident { level: IncidentLevel::High, scope: IncidentScope::All, reason: None }
 }
 
-/// Whoever moves the database away and back around a person's act must not undo the act.
+/// Moving the database away and back around a person's act must not undo the act.
 #[test]
 fn an_act_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
     let bench = Bench::new();
@@ -426,7 +428,7 @@ fn an_act_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
     bench.assert_receipts_are_sound();
 }
 
-/// The same where the record was edited, and the copy from before the edit is put back after the act.
+/// The same with an edited record: the copy from before the edit is restored after the act.
 #[test]
 fn an_act_on_an_edited_record_outlives_the_copy_that_is_put_back() {
     let bench = Bench::new();
@@ -442,7 +444,7 @@ fn an_act_on_an_edited_record_outlives_the_copy_that_is_put_back() {
     assert_eq!(status(), ServerStatus::Quarantined);
 }
 
-/// Who only looks does not make the copy that a person puts back an older one.
+/// An observation does not make the copy that a person restores an older one.
 #[test]
 fn a_copy_is_put_back_after_a_gate_looked_at_the_server_without_it() {
     let bench = Bench::new();
@@ -485,7 +487,7 @@ fn a_switch_in_a_fresh_database_outlives_the_copy_that_is_put_back() {
     }
 }
 
-/// An index that took the place of another one knows nothing of what that one had seen, whatever else is done.
+/// An index that replaced another one does not know what that one recorded, whatever else is done.
 #[test]
 fn only_a_decision_ends_the_doubt_after_the_receipts_were_removed() {
     let bench = Bench::new();
@@ -507,7 +509,7 @@ fn only_a_decision_ends_the_doubt_after_the_receipts_were_removed() {
     assert_eq!(bench.lost(), None);
 }
 
-/// A gate that has the database open when it is removed does not miss what is decided after that.
+/// A gate that has the database open when it is removed still learns of later decisions.
 #[test]
 fn a_decision_after_the_database_was_removed_reaches_who_has_it_open() {
     let bench = Bench::new();
@@ -523,7 +525,7 @@ fn a_decision_after_the_database_was_removed_reaches_who_has_it_open() {
     assert_eq!(snapshot.server.unwrap().status, ServerStatus::Quarantined);
     bench.store().begin_incident(&everywhere(), by()).unwrap();
     assert!(open.incident().unwrap().incident.is_some());
-    // What it wrote would be found by nobody.
+    // No other process would find what it wrote.
     let refused = open.end_incident("over", by());
     assert!(matches!(refused, Err(store::StoreError::Replaced { .. })), "{refused:?}");
 }
@@ -542,9 +544,9 @@ fn pins_do_not_count_while_their_database_is_away() {
     assert_eq!(open.snapshot(&bench.id).unwrap().pins.lost, None);
 }
 
-/// Each part of the keys that shows that there was a store is enough.
+/// Any part of the keys that proves an earlier store is enough.
 #[test]
-fn a_home_is_not_trusted_anew_while_any_half_of_the_key_is_there() {
+fn a_home_is_not_trusted_again_while_either_half_of_the_key_exists() {
     let remove = |bench: &Bench, name: &str| {
         fs::remove_file(bench.home.keys_path().join(name)).unwrap();
     };

@@ -1,4 +1,5 @@
-//! A small HTTP service, on loopback unless told otherwise, that a test plays: it keeps every request byte for byte, and answers what it is told to.
+//! A small HTTP service for tests, on loopback by default: it records every request byte for byte,
+//! and gives the configured answers.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,41 +7,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The largest request that is taken.
+/// The largest accepted request.
 const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
-/// A request, as it came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// All of its bytes.
+    /// All bytes of the request.
     pub raw: String,
     pub method: String,
-    /// With the query.
+    /// Including the query.
     pub path: String,
     pub body: String,
 }
 
-/// What the service does with a request.
+/// How the service answers a request.
 #[derive(Debug, Clone)]
 pub enum HttpAnswer {
-    /// Status 200 and JSON.
+    /// Status 200 with JSON.
     Json(String),
-    /// A status without a body; 204 for what was taken.
+    /// A status without a body, such as 204 for an accepted request.
     Status(u16),
-    /// These bytes, as they are.
+    /// These bytes, unchanged.
     Raw(Vec<u8>),
-    /// Nothing, until the service is dropped.
+    /// No answer until the service is dropped.
     Silence,
-    /// These bytes at once, then one space every few milliseconds until the client leaves or the service is dropped.
+    /// These bytes at once, then one space every few milliseconds until the client disconnects or
+    /// the service is dropped.
     Drip(&'static str),
 }
 
-/// How long the service rests before each byte that it drips.
+/// The pause before each dripped byte.
 const DRIP: Duration = Duration::from_millis(10);
 
 type Play = dyn Fn(&HttpRequest) -> HttpAnswer + Send + Sync;
 
-/// The service. It ends when it is dropped.
+/// The service. It stops when dropped.
 #[derive(Debug)]
 pub struct HttpService {
     address: SocketAddr,
@@ -54,7 +56,7 @@ impl HttpService {
         HttpService::start_at((Ipv4Addr::LOCALHOST, 0).into(), play)
     }
 
-    /// The same at another address than loopback's.
+    /// Like [`HttpService::start`], at an address other than loopback's.
     pub fn start_at(
         address: SocketAddr,
         play: impl Fn(&HttpRequest) -> HttpAnswer + Send + Sync + 'static,
@@ -62,7 +64,8 @@ impl HttpService {
         HttpService::start_through(address, |stream| stream, play)
     }
 
-    /// The same with something between the connection and the requests, such as TLS.
+    /// Like [`HttpService::start_at`], with a layer between the connection and the requests, such
+    /// as TLS.
     pub fn start_through<S: Read + Write>(
         address: SocketAddr,
         open: impl Fn(TcpStream) -> S + Send + Sync + 'static,
@@ -104,13 +107,13 @@ impl HttpService {
         lock(&self.requests).clone()
     }
 
-    /// How many of them have a path that begins so.
+    /// The number of requests with this method and path prefix.
     pub fn count(&self, method: &str, path: &str) -> usize {
         let requests = lock(&self.requests);
         requests.iter().filter(|it| it.method == method && it.path.starts_with(path)).count()
     }
 
-    /// How often something connected, whether or not it sent anything.
+    /// The number of connections, whether or not anything was sent.
     pub fn connections(&self) -> usize {
         *lock(&self.connections)
     }
@@ -119,7 +122,7 @@ impl HttpService {
 impl Drop for HttpService {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
+        // Wake the thread that accepts connections.
         let _ = TcpStream::connect(self.address);
     }
 }

@@ -1,6 +1,6 @@
-//! What tests of several crates share: waiting with a deadline for what another thread or process does, random numbers, and
-//! finding what a machine may lack (PostgreSQL, real servers, captures of them, `/proc`). For tests and measurements only: no crate uses it
-//! otherwise.
+//! Shared by the tests of several crates: waiting with a deadline for other threads and processes,
+//! random numbers, and finding what a machine may lack (PostgreSQL, real servers, captures of them,
+//! `/proc`). Only for tests and measurements.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::indexing_slicing,
@@ -25,12 +25,13 @@ pub use servers::{ListeningServer, newest_release, releases, servers_folder};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it fails. It passes much sooner; a busy machine may need this long.
+/// How long a test waits before it fails. Usually much less is needed; a busy machine may need this
+/// long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// Looks until there is something to return; fails after [`PATIENCE`].
+/// Polls until `look` returns a value; panics after [`PATIENCE`].
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -45,13 +46,13 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until this is true; fails after [`PATIENCE`].
+/// Waits until a condition is true; panics after [`PATIENCE`].
 #[track_caller]
 pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     wait_for(what, || is_true().then_some(()));
 }
 
-/// How long this work keeps a processor busy, so that what else the machine does is not counted.
+/// The processor time that this work takes, not counting other activity on the machine.
 pub fn processor_time(work: impl FnOnce()) -> Duration {
     let begun = thread_time();
     work();
@@ -70,20 +71,21 @@ fn thread_time() -> Duration {
     BEGUN.elapsed()
 }
 
-/// For a test that cannot run here: fails with `CI=true`, and otherwise reports it. The caller returns early.
+/// Reports a test that cannot run here: panics with `CI=true`, otherwise prints the reason. The
+/// caller returns early.
 #[track_caller]
 pub fn not_run(why: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "with CI=true every test runs: {why}");
     eprintln!("NOT RUN: {why}");
 }
 
-/// The PostgreSQL that `scripts/with-postgres` started for the tests.
+/// The PostgreSQL server that `scripts/with-postgres` started for the tests.
 #[track_caller]
 pub fn postgres_url() -> Option<String> {
     variable("HOLDPOINT_TEST_POSTGRES", "run the tests by ./scripts/with-postgres")
 }
 
-/// The folder with captures of real servers, `<registry>/<package>/<version>.json`.
+/// The folder with captures of real servers: `<registry>/<package>/<version>.json`.
 #[track_caller]
 pub fn corpus() -> Option<PathBuf> {
     let root = variable("HOLDPOINT_CORPUS", "it names a folder with captures of real servers")
@@ -93,7 +95,7 @@ pub fn corpus() -> Option<PathBuf> {
     Some(root)
 }
 
-/// The value of an environment variable that a test needs, and how to set it.
+/// The value of an environment variable that a test needs; reports how to set it if it is missing.
 #[track_caller]
 pub fn variable(name: &str, how: &str) -> Option<String> {
     let value = std::env::var(name).ok();
@@ -113,16 +115,16 @@ fn has_proc() -> bool {
     has_proc
 }
 
-/// Whether a process has ended and its parent has not waited for it yet.
+/// Whether a process has ended but was not yet waited for by its parent.
 #[track_caller]
 pub fn is_zombie(process: u32) -> bool {
     let stat = has_proc().then(|| std::fs::read_to_string(format!("/proc/{process}/stat")).ok());
-    // A program's name may have any character in it, `)` too.
+    // A program's name may contain any character, including `)`.
     let state = stat.flatten().and_then(|stat| stat.rsplit(") ").next()?.chars().next());
     state == Some('Z')
 }
 
-/// Checks that a running process has never had more memory than this.
+/// Checks that a running process has never used more memory than this.
 #[track_caller]
 pub fn assert_peak_memory(process: u32, max_kib: u64) {
     if !has_proc() {
@@ -134,7 +136,7 @@ pub fn assert_peak_memory(process: u32, max_kib: u64) {
     assert!(peak.is_some_and(|peak| peak < max_kib), "{peak:?} KiB of at most {max_kib}");
 }
 
-/// Compares a text with a golden file; with `UPDATE_GOLDEN=1` it becomes the golden file.
+/// Compares a text with a golden file; with `UPDATE_GOLDEN=1`, writes the golden file.
 #[track_caller]
 pub fn check_golden(path: impl AsRef<std::path::Path>, text: &str) {
     let path = path.as_ref();

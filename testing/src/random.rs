@@ -1,4 +1,4 @@
-//! Random numbers that are the same for the same seed.
+//! Random numbers that are reproducible from a seed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,8 @@ impl Random {
         Random(seed)
     }
 
-    /// With the seed in `HOLDPOINT_SEED`, or else with this one. Prints the seed, so that a failure can be repeated.
+    /// Uses the seed in `HOLDPOINT_SEED`, or else this one. Prints the seed, so that a failure can
+    /// be reproduced.
     pub fn from_seed_or(usual: u64) -> Random {
         let seed = match std::env::var("HOLDPOINT_SEED") {
             Ok(text) => text.parse().unwrap_or_else(|_| panic!("HOLDPOINT_SEED is not a number")),
@@ -21,7 +22,7 @@ impl Random {
         Random(seed)
     }
 
-    /// With the seed in `HOLDPOINT_SEED`, or else with one that differs from run to run.
+    /// Uses the seed in `HOLDPOINT_SEED`, or else one that differs from run to run.
     pub fn from_clock() -> Random {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Random::from_seed_or(u64::try_from(now.as_micros()).unwrap_or_default())
@@ -40,17 +41,17 @@ impl Random {
         usize::try_from(self.number() % end).unwrap_or_default()
     }
 
-    /// True in this share of a hundred cases.
+    /// True in this percentage of cases.
     pub fn percent(&mut self, share: u64) -> bool {
         self.number() % 100 < share
     }
 
-    /// One of the elements, of which there must be some.
+    /// A random element of a non-empty slice.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// Some of the elements, in their order.
+    /// A random subset of the elements, in order; each is chosen with this percentage.
     pub fn some_of<T: Clone>(&mut self, from: &[T], share: u64) -> Vec<T> {
         from.iter().filter(|_| self.percent(share)).cloned().collect()
     }

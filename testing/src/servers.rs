@@ -1,4 +1,4 @@
-//! Real MCP servers that `scripts/install-test-tools` installed, and one of them over HTTP.
+//! Real MCP servers installed by `scripts/install-test-tools`, one of which can be run over HTTP.
 
 use crate::{PATIENCE, not_run};
 use std::io::{BufRead, BufReader};
@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-/// The folder with what `scripts/test-servers.txt` lists, as `<package>/<version>`.
+/// The folder with the packages listed in `scripts/test-servers.txt`, as `<package>/<version>`.
 pub fn servers_folder() -> PathBuf {
     let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/servers");
     let folder = std::env::var_os("HOLDPOINT_TEST_SERVERS").map_or(usual, PathBuf::from);
     folder.canonicalize().unwrap_or(folder)
 }
 
-/// The folders of the releases of a package, the oldest first, if all of them are installed. Each starts by its `launch`.
+/// The folders of a package's releases, oldest first, if all of them are installed. Each is started
+/// through its `launch`.
 #[track_caller]
 pub fn releases(name: &str) -> Option<Vec<PathBuf>> {
     let list = include_str!("../../scripts/test-servers.txt");
@@ -39,7 +40,7 @@ pub fn newest_release(name: &str) -> Option<PathBuf> {
     releases(name)?.pop()
 }
 
-/// A server that listens on a port of the loopback device, and ends with the test.
+/// A server that listens on a loopback port, and is stopped at the end of the test.
 #[derive(Debug)]
 pub struct ListeningServer {
     child: Child,
@@ -47,7 +48,7 @@ pub struct ListeningServer {
 }
 
 impl ListeningServer {
-    /// Starts a release of `server-everything`, and waits until it says that it listens.
+    /// Starts a release of `server-everything`, and waits until it listens.
     #[track_caller]
     pub fn start(release: &Path) -> ListeningServer {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());

@@ -1,9 +1,10 @@
-//! Runs part of a test in a network namespace of its own whose only way out is watched.
+//! Runs part of a test in a separate network namespace whose only connection is monitored.
 //!
-//! The test starts itself twice more: once as the *world* in a namespace with one end of a cable (veth), and from there as
-//! the *product* in a namespace with the other end, a default route for both families and a name server that is the world.
-//! Whatever the product's processes send anywhere but to their own loopback device crosses the cable, where the world reads it
-//! from a packet socket. The machine's own network is not touched.
+//! The test starts itself twice more: once as the *world* in a namespace with one end of a cable
+//! (veth), and from there as the *product* in a namespace with the other end, a default route for
+//! both families and a name server that is the world. Everything that the product's processes send,
+//! except to their own loopback device, crosses the cable, where the world captures it with a
+//! packet socket. The machine's own network is not used.
 
 mod name_server;
 mod packet;
@@ -21,35 +22,36 @@ use std::time::{Duration, Instant};
 
 /// The world's address. Nothing listens there unless the test starts it.
 pub const WORLD: Ipv4Addr = Ipv4Addr::new(10, 117, 0, 1);
-/// Another address of the world that counts as loopback, so that plain HTTP is spoken to it: TLS would hide the bytes. The
-/// product reaches it over the cable like any other.
+/// Another address of the world that counts as loopback, so that plain HTTP is used: TLS would hide
+/// the bytes. The product reaches it over the cable like any other.
 pub const PLAIN: Ipv4Addr = Ipv4Addr::new(127, 117, 0, 1);
-/// An address of the world that counts as public. It is reached over the cable alone: the namespace has no other way out.
+/// An address of the world that counts as public. It is only reachable over the cable: the
+/// namespace has no other connection.
 pub const PUBLIC: Ipv4Addr = Ipv4Addr::new(9, 117, 0, 1);
 const WORLD_HARDWARE: &str = "02:00:00:00:01:01";
 const ROLE: &str = "HOLDPOINT_TEST_NAMESPACE";
 const SHARED: &str = "HOLDPOINT_TEST_SHARED";
-/// Sent when the product is done: once it is seen, everything before it was.
+/// Sent when the product is done: once it is seen, everything sent before has been seen too.
 const END: &[u8] = b"the product is done";
-/// The most that the product may take.
+/// How long the product may run.
 const DEADLINE: Duration = Duration::from_secs(150);
 const REPORT: &str = "watched-report ";
 
-/// What a test does on each side of the cable.
+/// The parts of a test on each side of the cable.
 #[allow(missing_debug_implementations, reason = "closures have nothing to show")]
 pub struct Watched<'a, T> {
-    /// The whole name of the test, as `--exact` takes it.
+    /// The full name of the test, as passed to `--exact`.
     pub test: &'a str,
-    /// Starts what the product may reach, on [`WORLD`].
+    /// Starts the services that the product may reach, on [`WORLD`].
     pub world: &'a dyn Fn() -> T,
-    /// The watched part. What it returns is one line for `check`.
+    /// The monitored part. Returns one line for `check`.
     pub product: &'a dyn Fn() -> String,
-    /// Gets what the world started, every packet that the product sent, and the product's line.
+    /// Receives the result of `world`, every packet that the product sent, and the product's line.
     pub check: &'a dyn Fn(T, &[Packet], &str),
 }
 
 impl<T> Watched<'_, T> {
-    /// Runs it. Where this user may make no namespace, it is not run.
+    /// Runs the test; skips it if this user cannot create namespaces.
     #[track_caller]
     pub fn run(&self) {
         match std::env::var(ROLE).as_deref() {
@@ -73,7 +75,7 @@ impl<T> Watched<'_, T> {
         assert!(status, "the watched part of `{}` failed: see above", self.test);
     }
 
-    /// This test again, in namespaces of its own.
+    /// Starts this test again in a separate namespace.
     fn role(&self, role: &str) -> Command {
         let mut command = Command::new("unshare");
         if !rustix::process::getuid().is_root() {
@@ -108,11 +110,11 @@ impl<T> Watched<'_, T> {
         let out = BufReader::new(product.stdout.take().unwrap());
         let lines = std::thread::spawn(move || {
             let lines = out.lines().map_while(Result::ok);
-            // The line may follow what the test harness printed.
+            // The line may follow output of the test harness on the same line.
             lines.filter_map(|line| Some(line.split_once(REPORT)?.1.to_owned())).last()
         });
         let packets = packets.until_the_end_of(&mut product);
-        // The cable is there as long as the product is.
+        // The cable exists as long as the product runs.
         drop(orders);
         assert!(ended_in_time(&mut product, DEADLINE), "the product failed");
         let report = lines.join().unwrap().expect("the product's line");
@@ -140,7 +142,7 @@ impl<T> Watched<'_, T> {
         assert!(!report.contains('\n'), "one line: {report}");
         println!("\n{REPORT}{report}");
         send(END);
-        // The world has seen it when it closes this.
+        // The world closes this after it has seen the datagram.
         std::io::stdin().read_line(&mut line).unwrap();
     }
 }
@@ -150,13 +152,14 @@ pub fn shared_folder() -> PathBuf {
     std::env::var_os(SHARED).expect("the folder is there in a watched test").into()
 }
 
-/// Sends a datagram to the world: to show that the watcher sees what is sent.
+/// Sends a datagram to the world, to show that the monitor sees what is sent.
 pub fn send(bytes: &[u8]) {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.send_to(bytes, (WORLD, 9)).unwrap();
 }
 
-/// Has names resolved by the world. A resolver of the machine would otherwise ask from its own namespace, unseen.
+/// Makes the world resolve names. A resolver of the machine would send its queries from its own
+/// namespace, unseen.
 fn ask_the_world_for_names() {
     let file = std::env::temp_dir().join(format!("holdpoint-resolv-{}", std::process::id()));
     std::fs::write(&file, format!("nameserver {WORLD}\noptions timeout:1 attempts:1\n")).unwrap();
@@ -166,7 +169,7 @@ fn ask_the_world_for_names() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// Tells a device whom it is connected with, so that no question for a neighbour crosses the cable.
+/// Adds a static neighbour entry, so that no neighbour discovery crosses the cable.
 fn know(device: &str, hardware: &str, addresses: [&str; 2]) {
     for address in addresses {
         let entry = ["neighbour", "replace", address, "lladdr", hardware, "dev", device];
@@ -174,7 +177,7 @@ fn know(device: &str, hardware: &str, addresses: [&str; 2]) {
     }
 }
 
-/// Lets packets to and from [`PLAIN`] cross a device.
+/// Allows packets to and from [`PLAIN`] on a device.
 fn route_loopback(device: &str) {
     std::fs::write(format!("/proc/sys/net/ipv4/conf/{device}/route_localnet"), "1").unwrap();
 }
@@ -204,7 +207,7 @@ fn must(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
-/// Whether a process ended well. One that takes too long is ended.
+/// Whether a process exited successfully within the time limit; kills it otherwise.
 fn ended_in_time(child: &mut Child, patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
     loop {
@@ -220,7 +223,7 @@ fn ended_in_time(child: &mut Child, patience: Duration) -> bool {
     }
 }
 
-/// Everything that crosses the cable, from both sides.
+/// Captures everything that crosses the cable in either direction.
 struct Capture(Arc<Mutex<Vec<Packet>>>);
 
 impl Capture {
@@ -241,7 +244,8 @@ impl Capture {
         Capture(seen)
     }
 
-    /// What the product sent until its end. The device's own counter says that none is missing.
+    /// The packets that the product sent until its end. The device's own counter confirms that none
+    /// is missing.
     fn until_the_end_of(&self, product: &mut Child) -> Vec<Packet> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -259,7 +263,7 @@ impl Capture {
     }
 }
 
-/// How many packets the world's end of the cable received.
+/// The number of packets received at the world's end of the cable.
 fn received() -> u64 {
     let devices = std::fs::read_to_string("/proc/net/dev").unwrap();
     let line = devices.lines().find_map(|line| line.trim().strip_prefix("outside:"));

@@ -1,6 +1,7 @@
-//! What admission costs: verifying one document beside the bare, strict Ed25519 verification of the same bytes.
+//! Measures the cost of admission: verifying one document, compared with only the strict Ed25519
+//! verification of the same bytes.
 //!
-//! Prints each figure with its bound and exits with 1 if one is over it.
+//! Prints each figure with its bound, and exits with 1 if one exceeds it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use attest::{Draft, Host, KeyId, Requirement, Scheme, SigningKey, Target, TrustRoot};
@@ -14,9 +15,9 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-/// Rounds are short and many, so that some are not interrupted by whatever else the machine does.
+/// Many short rounds, so that some are not interrupted by other activity on the machine.
 const ROUNDS: usize = 400;
-/// The verifications of one round.
+/// The number of verifications per round.
 const EACH: usize = 20;
 const SEED: [u8; 32] = [7; 32];
 const SIGNER: &str = "acme-2026";
@@ -32,7 +33,7 @@ fn measure() -> Result<Figures, Box<dyn Error>> {
     let scheme = Scheme::built_in("default").ok_or("no scheme")?;
     let requirement =
         Requirement::new(scheme, "internal", Target::Remote(&host), Timestamp(1_794_816_000_000))?;
-    // A document that names many tools is mostly text; its figure is told and has no bound.
+    // A document that names many tools is mostly text; its figure has no bound.
     for (name, document, bound) in [
         ("version 1", document(1, 0), Some(1.5)),
         ("version 2", document(2, 0), Some(1.5)),
@@ -105,7 +106,7 @@ fn document(version: u8, tools: usize) -> Value {
     document
 }
 
-/// No bound: it is told so that nobody has to wonder.
+/// Only for information: this figure has no bound.
 fn allowlist() -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = (0..100).map(|at| format!("tool_number_{at}")).collect();
     let list = ToolAllowlist::new(names.iter().map(String::as_str))?;

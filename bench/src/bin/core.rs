@@ -1,6 +1,7 @@
-//! The core's speed and memory: reading, hashing and comparing surfaces, beside a plain parse of the same bytes.
+//! Measures the core's speed and memory: reading, hashing and comparing surfaces, compared with a
+//! plain parse of the same bytes.
 //!
-//! Prints each figure with its bound and exits with 1 if one is over it.
+//! Prints each figure with its bound, and exits with 1 if one exceeds it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use contract::diff::{diff_entry, diff_surfaces};
@@ -45,7 +46,7 @@ fn read(text: &str) -> Surface {
     read_capture(text.as_bytes()).unwrap_or_default()
 }
 
-/// Screening a list, in times of reading it.
+/// Screening a list, relative to reading it.
 fn screening(figures: &mut Figures) {
     let text = likeness::tools(1_000, None);
     let context = Context::new(Grade::Scanned, Timestamp(0));
@@ -60,7 +61,7 @@ fn screening(figures: &mut Figures) {
     figures.tell("screening 1,000 tools, times reading them", ratio(screening, reading), 40.0);
 }
 
-/// Reading, canonicalizing and hashing beside `serde_json::from_slice::<Value>`.
+/// Reading, canonicalizing and hashing, relative to `serde_json::from_slice::<Value>`.
 fn reading(figures: &mut Figures) {
     let text = likeness::tools(1_000, None);
     let [plain, ours] = best_times(
@@ -87,7 +88,7 @@ fn reading(figures: &mut Figures) {
     }
 }
 
-/// What shield does with one call of a tool whose change waits, once its schemas are compiled.
+/// Judging one call of a tool with a waiting change under shield, after its schemas are compiled.
 fn calls_of_a_changed_tool(figures: &mut Figures) {
     const CALLS: u32 = 1_000;
     let definition = |maximum: u32| {
@@ -116,8 +117,8 @@ fn calls_of_a_changed_tool(figures: &mut Figures) {
     figures.tell("a call of a tool whose change waits, microseconds", microseconds, 15.0);
 }
 
-/// What checking the arguments of a call of ten members costs, once the schema is compiled. What that is of a call's whole
-/// path, `gate arguments` measures.
+/// Checking the arguments of a call with ten members, after the schema is compiled. `gate
+/// arguments` measures its share of a whole call.
 fn arguments(figures: &mut Figures) {
     const CALLS: u32 = 1_000;
     let property = |n: u32| format!(r#""p{n}":{{"type":"string","description":"Parameter {n}"}}"#);
@@ -143,7 +144,7 @@ fn arguments(figures: &mut Figures) {
     figures.tell("checking ten arguments, microseconds", microseconds, 10.0);
 }
 
-/// What a rate limit costs, with as many buckets as there may be.
+/// A rate limit with the maximum number of buckets.
 fn rates(figures: &mut Figures) {
     let throttle = Throttle {
         rate: "1000000/sec".parse().ok(),
@@ -166,7 +167,7 @@ fn rates(figures: &mut Figures) {
     }
 }
 
-/// The largest capture of a corpus, where one is named.
+/// The largest capture of a corpus, if one is named.
 fn largest_real() -> Option<(String, Vec<u8>)> {
     let directory = std::env::var_os("HOLDPOINT_CORPUS")?;
     let packages = std::fs::read_dir(directory)
@@ -213,7 +214,7 @@ fn comparing(figures: &mut Figures) {
     println!("an unchanged, hashed entry is compared in {each:.1} ns ({changed} changed)");
 }
 
-/// Ten times the tools.
+/// The growth with ten times as many tools.
 fn growth(figures: &mut Figures) {
     let work = |tools: usize| {
         let (old, new) = (likeness::tools(tools, None), likeness::tools(tools, Some(1)));
@@ -224,7 +225,7 @@ fn growth(figures: &mut Figures) {
     figures.tell("ten times the tools, times the work", ratio(many, few), 11.0);
 }
 
-/// The worst that we know how to make.
+/// The most expensive inputs that we know of.
 fn worst(figures: &mut Figures) {
     for (name, old_text, new_text) in hostile::pairs() {
         let [reading, all] = best_times(
@@ -242,7 +243,7 @@ fn worst(figures: &mut Figures) {
     }
 }
 
-/// Peak memory beside the bytes read, each in a process of its own.
+/// Peak memory relative to the bytes read, each in a separate process.
 fn memory(figures: &mut Figures) {
     for (name, text) in hostile::bulky() {
         let path = std::env::temp_dir().join(format!("holdpoint-bench-{}", std::process::id()));
@@ -263,7 +264,7 @@ fn memory(figures: &mut Figures) {
     }
 }
 
-/// Reads a capture and prints by how many bytes the process grew at its peak, the text itself included.
+/// Reads a capture and prints the peak growth of the process in bytes, including the text itself.
 fn read_and_tell_memory(path: &str) -> ExitCode {
     let Some(before) = peak_bytes() else { return ExitCode::FAILURE };
     let Ok(text) = std::fs::read(path) else { return ExitCode::FAILURE };

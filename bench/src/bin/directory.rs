@@ -1,6 +1,8 @@
-//! What the directory's API costs: its rendered answers and the same bytes from a static hyper server, in turn.
+//! Measures the directory's API: its rendered responses, and the same bytes from a static hyper
+//! server, in turn.
 //!
-//! Prints each figure with its bound and exits with 1 if one is beyond it. `directory --static FILE` is the static server.
+//! Prints each figure with its bound, and exits with 1 if one exceeds it. `directory --static FILE`
+//! is the static server.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use bytes::Bytes;
@@ -21,7 +23,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Runs of each server, in turn.
+/// The number of runs of each server, in turn.
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(3);
 const CONNECTIONS: usize = 32;
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A process that ends with the measurement, and the address that it printed.
+/// A process that is ended with the measurement, and the address that it printed.
 struct Served {
     child: Child,
     address: String,
@@ -101,7 +103,7 @@ fn measure() -> Measured<Figures> {
     Ok(figures)
 }
 
-/// A directory that crawled one server.
+/// A directory that has crawled one server.
 fn directory(programs: &Programs, home: &std::path::Path) -> Measured<Served> {
     let echo = programs.echo.with_file_name("http_echo");
     let mut command = Command::new(echo.with_extension(std::env::consts::EXE_EXTENSION));
@@ -146,14 +148,14 @@ fn serve_static(file: &str) -> std::io::Result<()> {
     })
 }
 
-/// A connection that stays open, and the length of an answer: each is the same.
+/// An open connection, and a buffer for responses, which all have the same length.
 struct Connection {
     stream: TcpStream,
     answer: Vec<u8>,
 }
 
 impl Connection {
-    /// Opens a connection and asks once.
+    /// Opens a connection and sends one request.
     async fn open(address: &str) -> Measured<(Connection, Vec<u8>)> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -195,7 +197,7 @@ struct Load {
     p99: Duration,
 }
 
-/// Asks over all connections at once for a while.
+/// Sends requests over all connections at once for some time.
 async fn load(address: &str) -> Measured<Load> {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {

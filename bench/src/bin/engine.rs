@@ -1,7 +1,8 @@
-//! One process for many: what a call costs with many sessions, principals and tools, what an idle session costs, and what a
-//! list costs that is filtered for one caller. Transports are in memory.
+//! Measures the engine with many callers in one process: the cost of a call with many sessions,
+//! principals and tools, of an idle session, and of a list filtered for one caller. Transports are
+//! in memory.
 //!
-//! Prints each figure with its bound and exits with 1 if one is over it.
+//! Prints each figure with its bound, and exits with 1 if one exceeds it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use contract::surface::ListKind;
@@ -24,13 +25,13 @@ use store::receipts::{Fsync, Receipts, Settings as ReceiptSettings};
 use tempfile::TempDir;
 
 const ROUNDS: usize = 30;
-/// The calls of one round.
+/// The number of calls per round.
 const CALLS: u64 = 4_096;
-/// The tools that are called, of all that a server has.
+/// The number of tools that are called, out of all tools of a server.
 const CALLED_TOOLS: usize = 10;
 const IDLE_SESSIONS: usize = 10_000;
 const LIST_ROUNDS: usize = 300;
-/// The threads that carry calls.
+/// The number of threads that carry calls.
 const THREADS: usize = 2;
 
 fn main() -> ExitCode {
@@ -46,7 +47,7 @@ fn measure() -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// Sessions that make calls, and the calls.
+/// Sessions, and the calls they make.
 struct Stage {
     sessions: Sessions,
     frames: Vec<(String, String)>,
@@ -64,7 +65,8 @@ impl Stage {
         let directory = directory.path().join(name);
         std::fs::create_dir(&directory)?;
         let sessions = Sessions::open(&directory, recorder, servers, tools, principals, sessions)?;
-        // So many different messages in every stage: what is measured is what the tools cost, not the messages.
+        // Equally many different messages in every stage, so that only the effect of the tools is
+        // measured.
         let called = (0..tools).step_by(tools / CALLED_TOOLS);
         let frames = called.map(|tool| (frame(tool), answer(tool))).collect();
         Ok(Stage { sessions, frames })
@@ -81,7 +83,8 @@ impl Stage {
         }
     }
 
-    /// Makes all calls. One session has one client, and so one thread. Returns whether all of them arrived.
+    /// Makes all calls. Each session has one client, and so one thread. Returns whether all calls
+    /// arrived.
     fn round(&self) -> bool {
         let threads = THREADS.min(self.sessions.sessions.len());
         let before = self.sessions.calls.load(Ordering::Relaxed);
@@ -95,7 +98,7 @@ impl Stage {
     }
 }
 
-/// The processor time of a call, with encoding, hashing and writing its two lines alone for comparison.
+/// The processor time of a call, compared with only encoding, hashing and writing its two lines.
 fn deciding(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     let home = Home::open(&directory.path().join("home"))?;
     let settings = ReceiptSettings { fsync: Fsync::Never, ..ReceiptSettings::default() };
@@ -137,14 +140,15 @@ fn deciding(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     figures.tell("a call of 1 session, times its lines alone", ratio(one, alone), 2.0);
     figures.tell("a call of 64 sessions, times its lines alone", ratio(many, alone), 2.0);
     figures.tell("a call with 10,000 tools, times one with 10", ratio(tools, one), 1.1);
-    // With many sessions, each call finds less of its session in the processor's caches. Principals have no part in that.
+    // With many sessions, less of a call's session is in the processor's caches. Principals do not
+    // affect that.
     println!("a call of 1,000 sessions takes {:.2} times one of 2 sessions", ratio(thousand, two));
     figures.tell("a call of 1,000 principals, times one of 1", ratio(principals, thousand), 1.1);
     recorder.finish();
     Ok(())
 }
 
-/// The memory of sessions that were greeted, made a call, and wait.
+/// The memory of sessions that are idle after a handshake and one call.
 fn idling(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     let home = Home::open(&directory.path().join("idle-home"))?;
     let settings = ReceiptSettings { fsync: Fsync::Never, ..ReceiptSettings::default() };
@@ -152,7 +156,7 @@ fn idling(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     let path = directory.path().join("idle");
     std::fs::create_dir(&path)?;
     let open = |sessions| Sessions::open(&path, &recorder, 5, 100, 20, sessions);
-    // The first sessions pay for what all of them share.
+    // The first sessions pay for what all sessions share.
     let first = open(50)?;
     let before = resident_bytes().ok_or("the system does not tell the memory of a process")?;
     let idle = open(IDLE_SESSIONS)?;
@@ -164,8 +168,8 @@ fn idling(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     Ok(())
 }
 
-/// A list of 1,000 tools for a caller that may see every third of them, beside sending the same bytes. Another caller that may
-/// see the same has listed before.
+/// A list of 1,000 tools for a caller that may see every third of them, compared with sending the
+/// same bytes. Another caller with the same permissions has listed before.
 fn listing(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     let situation = situation(directory.path(), 0, 1_000)?;
     let view = &situation.view;
@@ -202,7 +206,7 @@ fn listing(figures: &mut Figures, directory: &TempDir) -> Outcome<()> {
     Ok(())
 }
 
-/// A stream whose other end is read and forgotten.
+/// A stream whose other end is read and discarded.
 fn drained() -> Outcome<UnixStream> {
     let (ours, mut theirs) = UnixStream::pair()?;
     std::thread::spawn(move || std::io::copy(&mut theirs, &mut std::io::sink()));

@@ -1,6 +1,8 @@
-//! What the gate costs, beside a relay that does nothing and beside no process between at all, in turn within one run.
+//! Measures the cost of the gate, compared with a relay that does nothing and with a direct
+//! connection, in turn within one run.
 //!
-//! Receipts are on, with the usual syncs. Prints each figure with its bound and exits with 1 if one is beyond it.
+//! Receipts are on, with the default syncs. Prints each figure with its bound, and exits with 1 if
+//! one exceeds it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::cores;
@@ -17,28 +19,28 @@ use std::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// In the order in which the first round takes them.
+/// In the order of the first round.
 const ALL: [Between; 3] = [Between::Nothing, Between::Relay, Between::Gate];
-/// Processes are started anew so often: how one happens to lie in memory and on the cores is part of its times.
+/// How often the processes are restarted: their placement in memory and on cores affects the times.
 const SITTINGS: usize = 3;
-/// The tools of a server of usual size.
+/// The number of tools of a typical server.
 const TOOLS: usize = 50;
 const IN_FLIGHT: u64 = 32;
 const PIPELINED_ROUNDS: usize = 12;
 const PIPELINED_CALLS: u64 = 2_000;
 const STARTS: usize = 15;
-/// What a server that is one large program file has.
+/// The size of a server that is one large program file.
 const LARGE_PROGRAM_BYTES: u64 = 100_000_000;
-/// The load average up to which a machine counts as quiet.
+/// The highest load average at which a machine counts as quiet.
 const QUIET_LOAD: f64 = 1.0;
 const FEW_TOOLS: usize = 10;
-/// What a gate that checks arguments is configured with.
+/// The configuration of a gate that checks arguments.
 const CHECKED: &str = "[preflight]\nschema = true\n";
 const CHECKING_ROUNDS: usize = 40;
 const CHECKING_CALLS: usize = 200;
 const MANY_TOOLS: usize = 10_000;
 
-/// Calls of one size, and what they may cost.
+/// Calls of one size, and the bound on their cost.
 struct Size {
     name: &'static str,
     bytes: usize,
@@ -46,8 +48,9 @@ struct Size {
     calls: usize,
     p50_bound: f64,
     p99_bound: f64,
-    /// Whether all processes share one core. A relay passes a large message on while it comes, so with a core for each side
-    /// a call takes less time through it than without, and nothing can be said in times of what it adds.
+    /// Whether all processes share one core. A relay forwards a large message while it arrives, so
+    /// with a core on each side, calls through it take less time than direct ones, and no ratio can
+    /// be given.
     on_one_core: bool,
 }
 
@@ -83,7 +86,7 @@ const SIZES: [Size; 3] = [
 
 type Measure = fn(&Programs, &mut Figures) -> Outcome<()>;
 
-/// What can be asked for alone, by its name as an argument.
+/// The parts that can be selected by name as arguments.
 const PARTS: [(&str, Measure); 6] = [
     ("latency", latency),
     ("arguments", arguments),
@@ -116,7 +119,7 @@ fn measure() -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// Ratios bear some company, but not any amount of it.
+/// Warns if the machine is too busy: ratios tolerate some load, but not any amount.
 fn tell_load() {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
@@ -125,7 +128,7 @@ fn tell_load() {
     }
 }
 
-/// A server that is ready for calls.
+/// Starts a server and gets it ready for calls.
 fn ready(programs: &Programs, between: Between, home: &Path, tools: usize) -> Outcome<Peer> {
     let mut peer = Peer::start(&mut programs.server(between, home, tools, 0))?;
     let listed = peer.greet()?;
@@ -136,7 +139,8 @@ fn ready(programs: &Programs, between: Between, home: &Path, tools: usize) -> Ou
     }
 }
 
-/// Runs something for each, every time in another order: whoever comes after the gate may find its syncs going on.
+/// Runs something for each peer, in a different order each time: the peer after the gate may be
+/// disturbed by the gate's syncs.
 fn in_turn<T>(
     round: usize,
     peers: &mut [Peer],
@@ -167,7 +171,7 @@ fn finish_all<const N: usize>(peers: [Peer; N]) -> Outcome<()> {
     Ok(())
 }
 
-/// What a call takes longer through the gate, beside what it takes longer through the relay.
+/// The latency that the gate adds to a call, compared with what the relay adds.
 fn latency(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     let home = tempfile::tempdir()?;
     let mut rounds: [[Vec<Round>; 3]; SIZES.len()] = Default::default();
@@ -192,7 +196,7 @@ fn latency(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     for (size, rounds) in SIZES.iter().zip(rounds) {
         let p50 =
             rounds.each_ref().map(|rounds| median(rounds.iter().map(|round| round.p50).collect()));
-        // On a busy machine one call in a hundred is always somebody else's doing.
+        // On a busy machine, the slowest percent of calls is always due to other activity.
         let p99 = rounds
             .each_ref()
             .map(|rounds| first_quarter(rounds.iter().map(|round| round.p99).collect()));
@@ -212,8 +216,8 @@ fn tell_added(figures: &mut Figures, size: &str, what: &str, times: [f64; 3], bo
     figures.tell(&format!("added to a call of {size}, {what}, times the relay"), figure, bound);
 }
 
-/// What a call of ten values takes longer where its arguments are checked, of its whole path from the client through the gate
-/// to the server and back.
+/// The latency that checking the arguments adds to a call with ten values, relative to the whole
+/// path from client to server and back.
 fn arguments(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     let home = |settings: &str| -> Outcome<tempfile::TempDir> {
         let home = tempfile::tempdir()?;
@@ -225,7 +229,7 @@ fn arguments(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
         "tools/call",
         r#"{"name":"tool_0","arguments":{"limit":50,"cursor":"eyJwIjoyfQ","order":"newest","filter":{"author":"ada","labels":["bug","urgent"],"since":"2026-01-01T00:00:00Z"},"query":"status:open assignee:me"}}"#,
     );
-    // What is measured has to be a check that refuses: the same call with a word of another kind.
+    // Make sure that the check is active: the same call with a value of the wrong type is refused.
     let mut refused =
         Request::new("tools/call", r#"{"name":"tool_0","arguments":{"limit":"many","query":"a"}}"#);
     let mut rounds: [Vec<Round>; 2] = Default::default();
@@ -255,7 +259,7 @@ fn arguments(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// Calls a second with many in flight.
+/// Calls per second with many in flight.
 fn throughput(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     let home = tempfile::tempdir()?;
     let mut request = Request::call(0, 100);
@@ -283,19 +287,20 @@ fn throughput(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     println!(
         "calls a second, {IN_FLIGHT} in flight: direct {direct:.0}, relay {relay:.0}, gate {gate:.0}"
     );
-    // Without a second core the figure is that of the work alone: nothing of it is done beside the server's.
+    // Without a second core, the figure only reflects the work: none of it can run in parallel with
+    // the server's.
     println!("two threads hash {:.2} times as much as one does here", cores::two_times_one());
     figures.tell_at_least("throughput, times the relay's", gate / relay.max(1.0), 0.5);
     Ok(())
 }
 
-/// From the start of the process to the answer of the first list.
+/// The time from the start of the process to the response to the first list request.
 fn starting(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let large = folder.path().join("large-server");
     std::fs::copy(&programs.echo, &large)?;
     let file = OpenOptions::new().write(true).open(&large)?;
-    // What follows a program in its file is of no matter to the system that loads it.
+    // The loader ignores bytes after the program in its file.
     file.set_len(LARGE_PROGRAM_BYTES)?;
     drop(file);
     for (name, programs, calls_before) in [
@@ -332,7 +337,7 @@ fn time_start(programs: &Programs, between: Between, home: &Path) -> Outcome<f64
     Ok(took)
 }
 
-/// Resident memory with 1,000 tools, pinned before and listed now, after calls.
+/// Resident memory after calls, with 1,000 tools that were pinned before and listed now.
 fn memory(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     let home = tempfile::tempdir()?;
     ready(programs, Between::Gate, home.path(), 1_000)?.finish()?;
@@ -356,7 +361,7 @@ fn memory(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// A call with many tools pinned beside one with few.
+/// A call with many pinned tools, compared with one with few.
 fn many_tools(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
     let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
     let mut request = Request::call(0, 100);

@@ -1,7 +1,8 @@
-//! What the gateway costs, beside a reverse proxy that does nothing, in turn within one run.
+//! Measures the cost of the gateway, compared with a reverse proxy that does nothing, in turn
+//! within one run.
 //!
-//! All checks and receipts are on, with 10 policies, static keys and SQLite. Prints each figure with its bound and exits with
-//! 1 if one is beyond it. Words choose the parts.
+//! All checks and receipts are on, with 10 policies, static keys and SQLite. Prints each figure
+//! with its bound, and exits with 1 if one exceeds it. Arguments select the parts.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use holdpoint_bench::callers::{Failure, HttpCaller};
@@ -15,13 +16,13 @@ use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Failure>;
 
-/// The tools of a server of usual size.
+/// The number of tools of a typical server.
 const TOOLS: usize = 50;
 const POLICIES: usize = 10;
 const MANY_TOOLS: usize = 10_000;
 const MANY_POLICIES: usize = 100;
 const MANY_PRINCIPALS: usize = 1_000;
-/// How long a gateway may take until it has seen its server.
+/// How long a gateway may take until it has observed its server.
 const FIRST_SIGHT: Duration = Duration::from_secs(30);
 const THROUGHPUT_ROUNDS: usize = 12;
 const THROUGHPUT_CALLS: usize = 1_920;
@@ -29,7 +30,7 @@ const IDLE_SESSIONS: usize = 1_000;
 const STARTS: usize = 21;
 const LIST_ROUNDS: usize = 20;
 
-/// Calls with results of one size, and what they may take, times the proxy.
+/// Calls with results of one size, and the bound on their cost relative to the proxy.
 struct Size {
     name: &'static str,
     bytes: usize,
@@ -78,7 +79,7 @@ fn measure() -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// A server with a proxy and a gateway in front of it, which has seen and pinned it.
+/// A server behind a proxy and a gateway that has observed and pinned it.
 struct Stage {
     proxy: Door,
     gateway: Door,
@@ -102,7 +103,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// The first caller makes the gateway look at its server.
+    /// Waits until the gateway has observed its server, which the first caller causes.
     async fn wait_until_pinned(&self, tools: usize) -> Outcome<()> {
         let mut caller = self.caller(self.gateway.address, 0).await?;
         let begun = Instant::now();
@@ -122,7 +123,7 @@ impl Stage {
         HttpCaller::begin(door, key).await
     }
 
-    /// Callers at the proxy and at the gateway, each with a principal of its own.
+    /// Callers of the proxy and of the gateway, each with its own principal.
     async fn callers(&self, count: usize) -> Outcome<[Vec<HttpCaller>; 2]> {
         let mut all = [Vec::new(), Vec::new()];
         for (door, callers) in [&self.proxy, &self.gateway].into_iter().zip(&mut all) {
@@ -136,7 +137,7 @@ impl Stage {
     }
 }
 
-/// Calls a second with so many sessions, each with one call at a time.
+/// Calls per second with the given numbers of sessions, each with one call at a time.
 async fn throughput(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     let stage = Stage::open(programs, TOOLS, POLICIES, 64).await?;
     for sessions in [1, 16, 64] {
@@ -151,7 +152,7 @@ async fn throughput(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<(
                 let (rate, back) = rate(std::mem::take(own), THROUGHPUT_CALLS / sessions).await?;
                 let after = processor_time(door.process_id());
                 *own = back;
-                // The first round warms up.
+                // The first round is a warm-up.
                 if round > 0 {
                     rates.push(rate);
                     let time =
@@ -172,7 +173,7 @@ async fn throughput(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<(
     Ok(())
 }
 
-/// All callers make so many calls each. Returns the calls a second, and the callers.
+/// All callers make `calls` calls each. Returns the calls per second, and the callers.
 async fn rate(callers: Vec<HttpCaller>, calls: usize) -> Outcome<(f64, Vec<HttpCaller>)> {
     let total = callers.len() * calls;
     let begun = Instant::now();
@@ -194,7 +195,7 @@ async fn rate(callers: Vec<HttpCaller>, calls: usize) -> Outcome<(f64, Vec<HttpC
     Ok((total as f64 / begun.elapsed().as_secs_f64(), callers))
 }
 
-/// What a whole call takes, with nothing else going on.
+/// The latency of a whole call without other load.
 async fn latency(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     let stage = Stage::open(programs, TOOLS, POLICIES, 1).await?;
     let mut callers = stage.callers(1).await?;
@@ -207,7 +208,7 @@ async fn latency(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> 
             }
         }
         let p50 = rounds.each_ref().map(|own| median(own.iter().map(|round| round.p50).collect()));
-        // On a busy machine one call in a hundred is always somebody else's doing.
+        // On a busy machine, the slowest percent of calls is always due to other activity.
         let p99 =
             rounds.each_ref().map(|own| first_quarter(own.iter().map(|round| round.p99).collect()));
         for (what, [proxy, gateway], bound) in
@@ -222,7 +223,7 @@ async fn latency(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> 
     Ok(())
 }
 
-/// Calls one after the other, by all callers in turn.
+/// The times of sequential calls by all callers in turn.
 async fn times(callers: &mut [HttpCaller], calls: usize, bytes: usize) -> Outcome<Vec<Duration>> {
     let mut times = Vec::with_capacity(calls);
     while times.len() < calls {
@@ -233,7 +234,7 @@ async fn times(callers: &mut [HttpCaller], calls: usize, bytes: usize) -> Outcom
     Ok(times)
 }
 
-/// A list for a caller whose set of visible tools is known.
+/// A list for a caller whose visible tools are cached.
 async fn lists(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     let stage = Stage::open(programs, TOOLS, POLICIES, 1).await?;
     let mut callers = stage.callers(1).await?;
@@ -255,7 +256,7 @@ async fn lists(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// What idle sessions of as many principals keep, each after one call.
+/// The memory of idle sessions, each with its own principal, after one call.
 async fn memory(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     let stage = Stage::open(programs, TOOLS, POLICIES, IDLE_SESSIONS).await?;
     let resident = |door: &Door| Memory::of(door.process_id()).map(|memory| memory.resident);
@@ -284,7 +285,8 @@ async fn memory(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// From the start of the process to the answer of the first list, which comes from the pins.
+/// The time from the start of the process to the response to the first list request, which is
+/// served from the pins.
 async fn starting(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     let Stage { gateway, home, _echo, .. } = Stage::open(programs, TOOLS, POLICIES, 1).await?;
     drop(gateway);
@@ -306,11 +308,11 @@ async fn starting(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()>
     Ok(())
 }
 
-/// A call among many tools, policies and principals beside one among few.
+/// A call with many tools, policies and principals, compared with one with few.
 async fn scale(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
     let few = Stage::open(programs, TOOLS, POLICIES, 1).await?;
     let many = Stage::open(programs, MANY_TOOLS, MANY_POLICIES, MANY_PRINCIPALS).await?;
-    // All principals come over one connection: what a connection costs is not what is measured here.
+    // All principals share one connection: the cost of connections is not measured here.
     let mut callers =
         [few.caller(few.gateway.address, 0).await?, many.caller(many.gateway.address, 0).await?];
     let mut identities = Vec::new();
@@ -319,7 +321,7 @@ async fn scale(programs: &DoorPrograms, figures: &mut Figures) -> Outcome<()> {
         caller.call(0, 100).await?;
         identities.push(caller.identity().clone());
     }
-    // The first call of a tool compiles its schema. That is told by itself: a call costs what it costs from then on.
+    // The first call of a tool compiles its schema. That cost is reported separately.
     let resident = || Memory::of(many.gateway.process_id()).map(|memory| memory.resident as f64);
     let before = resident();
     let mut first = Vec::new();

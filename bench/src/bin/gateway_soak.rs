@@ -1,8 +1,9 @@
-//! `gateway_soak [CALLS]`: very many calls of many callers through the gateway, with contracts that change without a word,
-//! approvals, revoked keys and reloads among them.
+//! `gateway_soak [CALLS]`: a very large number of calls by many callers through the gateway, with
+//! unannounced changes of contracts, approvals, revoked keys and reloads.
 //!
-//! Memory and descriptors have to stay as they are, every answer has to be the right one, the server has to have got
-//! exactly the calls that were answered, and the ledger has to verify: one decision for each call, at most one outcome.
+//! Memory and descriptors must not grow, every response must be correct, the server must have
+//! received exactly the answered calls, and the ledger must verify, with one decision and at most
+//! one outcome per call.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use holdpoint_bench::callers::{Failure, HttpCaller};
@@ -25,12 +26,12 @@ const USUAL_CALLS: u64 = 1_000_000;
 const TOOLS: usize = 50;
 const POLICIES: usize = 10;
 const CALLERS: usize = 16;
-/// Calls between two looks at the process and two acts.
+/// The number of calls between two samples of the process and two disturbances.
 const STINT: u64 = 4_000;
-/// How long a change or a revocation may take until it counts.
+/// How long a change or revocation may take to become effective.
 const PATIENCE: Duration = Duration::from_secs(20);
-const TELL_EVERY: Duration = Duration::from_secs(10);
-/// What may be more in the second half than in the beginning.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// The allowed growth from the beginning to the second half.
 const MEMORY_GROWTH_MEGABYTES: f64 = 4.0;
 const DESCRIPTOR_GROWTH: f64 = 4.0;
 
@@ -72,7 +73,7 @@ async fn soak(calls: u64) -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// What the gateway's process had at one moment.
+/// A sample of the gateway's process.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     resident_bytes: u64,
@@ -88,7 +89,7 @@ struct Soak {
     begun: Instant,
     told_at: Instant,
     told_calls: u64,
-    /// Calls that were made, and those that the server answered.
+    /// The number of calls made, and of those that the server answered.
     calls: u64,
     passed: u64,
     holds: u64,
@@ -104,7 +105,7 @@ impl Soak {
         let echo = programs.echo(TOOLS)?;
         let home = GatewayHome::new(echo.address, POLICIES, principals)
             .map_err(|error| error.to_string())?;
-        // A change is found by the next call after a second.
+        // After a second, the next call finds a change.
         home.configure("[relist]\nmax_age = 1\n")?;
         std::fs::write(home.path().join("holdpoint.toml"), "[approve]\nunattended = true\n")?;
         let gateway = programs.gateway(home.path())?;
@@ -140,7 +141,7 @@ impl Soak {
         HttpCaller::begin(self.gateway.address, key).await
     }
 
-    /// All callers at once, and a few results that are larger.
+    /// All callers at once, and a few larger results.
     async fn stint(&mut self) -> Outcome<()> {
         const LARGER: [usize; 2] = [10_000, 1_000_000];
         let each = STINT / CALLERS as u64;
@@ -169,7 +170,8 @@ impl Soak {
         Ok(())
     }
 
-    /// The server changes a contract and says nothing. The tool is held, others go on, and after an approval it goes on too.
+    /// The server changes a contract without announcing it. Calls of the tool are held while others
+    /// succeed, and succeed again after an approval.
     async fn change_and_approve(&mut self) -> Outcome<()> {
         HttpCaller::ask_server(self.echo.address, CHANGE).await?;
         self.wait_for(CHANGING, is_held).await?;
@@ -187,7 +189,7 @@ impl Soak {
         self.wait_for(CHANGING, |answer| answer.is_some_and(is_result)).await
     }
 
-    /// A key is revoked: its session ends, and no other caller notices.
+    /// Revokes a key: its session ends, and no other caller is affected.
     async fn revoke(&mut self, principal: usize) -> Outcome<()> {
         let mut caller = self.caller(principal).await?;
         caller.call(0, 100).await?;
@@ -207,7 +209,7 @@ impl Soak {
     }
 
     fn reload(&mut self) -> Outcome<()> {
-        // The policies change a little each time, so that there is something to take over.
+        // Change the policies slightly each time, so that a reload has something to do.
         let path = self.home.path().join("policies/bench.cedar");
         let text = std::fs::read_to_string(&path)?;
         std::fs::write(path, format!("{text}// reload {}\n", self.reloads))?;
@@ -216,7 +218,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Calls a tool until the answer is as expected.
+    /// Calls a tool until the response is as expected.
     async fn wait_for(
         &mut self,
         tool: usize,
@@ -253,7 +255,7 @@ impl Soak {
         let resident_bytes = Memory::of(process_id)?.resident;
         let sample = Sample { resident_bytes, descriptors: descriptors(process_id)? };
         self.newest = Some(sample);
-        if self.told_at.elapsed() >= TELL_EVERY {
+        if self.told_at.elapsed() >= REPORT_INTERVAL {
             self.tell();
         }
         Some(sample)
@@ -277,7 +279,7 @@ impl Soak {
         );
     }
 
-    /// Ends the gateway as a service manager does, so that everything is signed.
+    /// Terminates the gateway as a service manager does, so that all receipts are signed.
     fn end_gateway(&mut self) -> Outcome<()> {
         self.callers.clear();
         self.gateway.terminate(PATIENCE)?;
@@ -319,7 +321,7 @@ fn is_held(answer: Option<&[u8]>) -> bool {
     answer.is_some_and(|answer| answer.windows(6).any(|window| window == b"-32010"))
 }
 
-/// What the lines of a ledger say of calls.
+/// The counts of calls in a ledger.
 #[derive(Debug, Default)]
 struct Counted {
     calls: u64,
@@ -365,7 +367,7 @@ impl Counted {
     }
 }
 
-/// The second half beside the beginning, the first stints left out: caches fill there.
+/// Compares the second half with the beginning, without the first stints, in which caches fill.
 fn tell_growth(figures: &mut Figures, samples: &[Sample]) {
     let part = |from: usize, to: usize| {
         let all = samples.len();

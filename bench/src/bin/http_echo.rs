@@ -1,6 +1,6 @@
-//! `http_echo [TOOLS] [--stdio]`: an MCP server over streamable HTTP that answers each call with a text of as many bytes as
-//! the call's `query` says. It prints the address that it listens on. With `--stdio` it is the same server on its standard
-//! streams.
+//! `http_echo [TOOLS] [--stdio]`: an MCP server over streamable HTTP that answers each call with a
+//! text whose length is given by the call's `query`. Prints its address. With `--stdio`, serves its
+//! standard streams instead.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use bytes::Bytes;
@@ -67,12 +67,12 @@ struct HttpEcho {
     pages: Mutex<Vec<String>>,
     edition: AtomicU64,
     calls: AtomicU64,
-    /// Texts by their length, so that the time of a call is not that of making one.
+    /// Texts by length, so that generating one is not part of a call's time.
     texts: Mutex<HashMap<usize, Arc<str>>>,
 }
 
 impl HttpEcho {
-    /// Answers lines until there are no more.
+    /// Answers lines until the input ends.
     fn serve_streams(&self) -> io::Result<()> {
         let mut output = io::stdout().lock();
         for line in io::stdin().lock().lines() {
@@ -123,7 +123,7 @@ impl HttpEcho {
                 let page = pages.get(number(b"\"cursor\":\"").unwrap_or_default());
                 result(id, &[page.map_or("{}", String::as_str).as_bytes()])
             }
-            // It changes and says nothing of it.
+            // Change without announcing it.
             Some(method) if method == CHANGE.as_bytes() => {
                 let edition = self.edition.fetch_add(1, Ordering::Relaxed) + 1;
                 let pages = pages_of(self.tools, edition);

@@ -1,6 +1,7 @@
-//! The ledger's speed and memory: appending beside plain writes, verifying beside one pass of the same hash.
+//! Measures the ledger's speed and memory: appending compared with plain writes, verifying compared
+//! with one pass of the same hash.
 //!
-//! Prints each figure with its bound and exits with 1 if one is over it.
+//! Prints each figure with its bound, and exits with 1 if one exceeds it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::calls::{decision, outcome, write_alone};
@@ -25,23 +26,23 @@ use tempfile::TempDir;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Rounds are short and many, so that some are not interrupted by whatever else the machine does.
+/// Many short rounds, so that some are not interrupted by other activity on the machine.
 const ROUNDS: usize = 300;
 
-/// The calls of one round.
+/// The number of calls per round.
 const CALLS: u64 = 512;
 
-/// The rounds in which processor time is measured, with as many calls each as bring out what signing costs.
+/// The rounds for processor time, each with enough calls for the cost of signing to show.
 const CPU_ROUNDS: usize = 30;
 const CPU_CALLS: u64 = 4_096;
 
-/// The rounds of what takes long.
+/// The number of rounds for slow measurements.
 const LONG_ROUNDS: usize = 9;
 
-/// The rounds that are measured with syncs in them, each longer than the pause between two syncs.
+/// The number of rounds with syncs, each longer than the interval between syncs.
 const SYNCED_ROUNDS: usize = 5;
 
-/// The receipts that are verified for their memory: few, and ten times as many.
+/// The numbers of receipts for measuring the memory of verification: few, and ten times as many.
 const FEW: u64 = 100_000;
 const MANY: u64 = 1_000_000;
 
@@ -95,7 +96,7 @@ fn filled(receipts: u64) -> Outcome<(TempDir, Home)> {
     Ok((directory, home))
 }
 
-/// The lines of as many calls as one round has, each with its newline.
+/// The lines of one round's calls, each with its newline.
 fn lines() -> Outcome<Vec<Vec<u8>>> {
     let (_directory, home) = filled(CALLS)?;
     let folder = DiskFolder::new(&home.receipts_path());
@@ -123,7 +124,7 @@ fn plain_file(directory: &TempDir) -> Outcome<File> {
     Ok(OpenOptions::new().create(true).append(true).open(directory.path().join("plain"))?)
 }
 
-/// A decision and an outcome, beside writing the same bytes with one write a line.
+/// A decision and an outcome, compared with writing the same bytes with one write per line.
 fn appending(figures: &mut Figures) -> Outcome<()> {
     let lines = lines()?;
     let (directory, home) = new_home()?;
@@ -149,8 +150,9 @@ fn appending(figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// The processor time of a decision that is settled and an outcome, signatures included, by one thread and by two that
-/// share the chain, beside encoding, hashing and writing the same two lines in a loop.
+/// The processor time of a settled decision and an outcome, signatures included, with one thread
+/// and with two threads sharing the chain, compared with only encoding, hashing and writing the
+/// same two lines.
 fn sharing(figures: &mut Figures) -> Outcome<()> {
     if cpu_time().is_none() {
         println!("processor time cannot be measured here");
@@ -206,7 +208,7 @@ fn share(receipts: &Receipts, calls: std::ops::Range<u64>, threads: usize) {
     });
 }
 
-/// The same over so long a time that every round has its syncs.
+/// The same over a longer time, so that every round includes syncs.
 fn appending_with_syncs(figures: &mut Figures) -> Outcome<()> {
     let lines = lines()?;
     let (directory, home) = new_home()?;
@@ -242,7 +244,7 @@ fn rounds_a_second(at_least: Duration, mut round: impl FnMut()) -> f64 {
     rounds / start.elapsed().as_secs_f64()
 }
 
-/// Going on with a chain whose last segment is full.
+/// Continuing a chain whose last segment is full.
 fn opening(figures: &mut Figures) -> Outcome<()> {
     let (_directory, home) = new_home()?;
     let receipts = Receipts::open(&home, without_syncs())?;
@@ -265,7 +267,7 @@ fn opening(figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// One pass of the hash over every segment, read as verification reads them.
+/// Hashes every segment once, read as verification reads them.
 fn hash_all(home: &Home) -> Outcome<()> {
     let folder = DiskFolder::new(&home.receipts_path());
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -311,7 +313,7 @@ fn verifying(figures: &mut Figures, home: &Home) -> Outcome<()> {
     Ok(())
 }
 
-/// Peak memory of verifying, each in a process of its own.
+/// The peak memory of verification, each in a separate process.
 fn memory(figures: &mut Figures, few: &Home, many: &Home) -> Outcome<()> {
     let peak = |home: &Home| -> Outcome<f64> {
         let program = std::env::current_exe()?;
@@ -332,7 +334,7 @@ fn memory(figures: &mut Figures, few: &Home, many: &Home) -> Outcome<()> {
     Ok(())
 }
 
-/// Verifies a home and prints how many bytes the process had at its peak.
+/// Verifies a home and prints the peak memory of the process in bytes.
 fn verify_and_tell_memory(home: &Path) -> ExitCode {
     let report = Home::open(home).map_err(Into::into).and_then(|home| verify_all(&home));
     match (report, peak_bytes()) {

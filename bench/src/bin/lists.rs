@@ -1,6 +1,8 @@
-//! How long the gate takes for the lists that are the slowest to read, compare and judge that we know how to make.
+//! Measures how long the gate takes for the slowest lists to read, compare and judge that we know
+//! of.
 //!
-//! Prints each with its bound and exits with 1 if one is over it. Words choose the lists whose names have one of them.
+//! Prints each time with its bound, and exits with 1 if one exceeds it. Arguments select lists
+//! whose names contain one of them.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use holdpoint_bench::figures::{Figures, exit_code};
@@ -8,7 +10,7 @@ use holdpoint_bench::hostile::lists::{Size, pairs};
 use holdpoint_bench::judging::judge;
 use std::process::ExitCode;
 
-/// What any list may take, in seconds.
+/// The time limit for any list, in seconds.
 const BOUND: f64 = 2.0;
 
 fn main() -> ExitCode {

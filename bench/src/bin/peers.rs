@@ -1,7 +1,8 @@
 //! `peers FILE`: calls a tool through several gateways in turn within one run, and prints a table.
 //!
-//! `scripts/compare-gateways` starts the gateways and writes the file: a JSON array of objects with `name`, `url`, `tool` and
-//! `headers`. Each gateway gets the same time in each round, so that a slow one does not take longer than the others.
+//! `scripts/compare-gateways` starts the gateways and writes the file: a JSON array of objects with
+//! `name`, `url`, `tool` and `headers`. Each gateway gets the same amount of time per round, so
+//! that a slow one does not delay the others.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use bytes::Bytes;
@@ -18,17 +19,17 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// How long each gateway is called in a round.
+/// How long each gateway is called per round.
 const ROUND: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 8;
 const SESSIONS: [usize; 2] = [1, 16];
-/// The text that each call is answered with has so many bytes.
+/// The length of the text in each response.
 const RESULT_BYTES: usize = 100;
-/// How long one call may take.
+/// The timeout of a call.
 const PATIENCE: Duration = Duration::from_secs(20);
 const VERSION: &str = "2025-06-18";
 
-/// A gateway that is measured.
+/// A gateway to measure.
 struct Peer {
     name: String,
     url: Uri,
@@ -36,7 +37,7 @@ struct Peer {
     headers: HeaderMap,
 }
 
-/// One session on a connection of its own.
+/// A session on its own connection.
 struct PeerCaller {
     authority: String,
     connection: SendRequest<Full<Bytes>>,
@@ -78,7 +79,8 @@ fn measure() -> Result<(), Failure> {
     })
 }
 
-/// The figures of each gateway with so many sessions. One that fails has the failure in place of them.
+/// The figures of each gateway with this many sessions. If a gateway fails, the failure takes the
+/// place of its figures.
 async fn measure_all(peers: &[Peer], sessions: usize) -> Vec<Vec<String>> {
     let mut callers = Vec::new();
     for peer in peers {
@@ -90,7 +92,7 @@ async fn measure_all(peers: &[Peer], sessions: usize) -> Vec<Vec<String>> {
         for ((own, rates), times) in callers.iter_mut().zip(&mut rates).zip(&mut times) {
             let Ok(opened) = own else { continue };
             match call_for_a_while(std::mem::take(opened)).await {
-                // The first round warms up.
+                // The first round is a warm-up.
                 Ok((_, _, back)) if round == 0 => *own = Ok(back),
                 Ok((rate, took, back)) => {
                     rates.push(rate);
@@ -115,7 +117,8 @@ async fn measure_all(peers: &[Peer], sessions: usize) -> Vec<Vec<String>> {
 
 type Called = (f64, Vec<Duration>, Vec<PeerCaller>);
 
-/// All callers call for one round. Returns the calls a second, what each took, and the callers.
+/// All callers make calls for one round. Returns the calls per second, the time of each call, and
+/// the callers.
 async fn call_for_a_while(callers: Vec<PeerCaller>) -> Result<Called, Failure> {
     let begun = Instant::now();
     let tasks: Vec<_> = callers
@@ -163,7 +166,7 @@ impl Peer {
 }
 
 impl PeerCaller {
-    /// Connects and begins a session.
+    /// Connects and opens a session.
     async fn begin(peer: &Peer) -> Result<PeerCaller, Failure> {
         let authority = peer.url.authority().ok_or("a URL without a host")?.as_str();
         let connection = connect(authority).await?;
@@ -197,7 +200,7 @@ impl PeerCaller {
 
     /// Calls the tool. Returns how long that took.
     async fn call(&mut self) -> Result<Duration, Failure> {
-        // Some of them close a connection after seconds without a request.
+        // Some gateways close a connection after a few seconds without a request.
         if self.connection.ready().await.is_err() {
             self.connection = connect(&self.authority).await?;
         }
@@ -208,7 +211,7 @@ impl PeerCaller {
         };
         let answer = tokio::time::timeout(PATIENCE, called).await.map_err(|_| "no answer")??;
         let took = begun.elapsed();
-        // Each of them writes the members of an answer in an order of its own, some of them as an event.
+        // Gateways order the members of a response differently, and some send it as an event.
         let is_result = answer.windows(8).any(|window| window == b"\"result\"");
         if is_result && answer.len() > RESULT_BYTES {
             return Ok(took);

@@ -1,7 +1,7 @@
-//! `proxy ADDRESS`: passes HTTP requests on to a server over connections that it keeps, and does nothing else. It prints the
-//! address that it listens on.
+//! `proxy ADDRESS`: forwards HTTP requests to a server over kept-alive connections, and does
+//! nothing else. Prints its address.
 //!
-//! What the gateway costs is told in how much of this it is.
+//! The baseline for the cost of the gateway.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use bytes::Bytes;
@@ -57,7 +57,7 @@ async fn pass_on(
     Ok(response.map(|body| PassedBody { body, kept: Some((connection, pool)) }))
 }
 
-/// Connections to the server that carry no request.
+/// Idle connections to the server.
 struct Pool {
     server: SocketAddr,
     idle: Mutex<Vec<SendRequest<Incoming>>>,
@@ -83,7 +83,7 @@ impl Pool {
     }
 }
 
-/// A body that is passed on as it comes. At its end the connection is kept for others.
+/// A body that is forwarded as it arrives. At its end, the connection returns to the pool.
 struct PassedBody {
     body: Incoming,
     kept: Option<(SendRequest<Incoming>, Arc<Pool>)>,

@@ -1,13 +1,14 @@
-//! `relay CMD…`: passes bytes on between its own standard input and output and a program's, and does nothing else.
+//! `relay CMD…`: forwards bytes between its own standard streams and a program's, and does nothing
+//! else.
 //!
-//! What the gate costs is told in how much of this it is.
+//! The baseline for the cost of the gate.
 #![allow(clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::standard;
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 
-/// What is read at once: what a pipe holds.
+/// The size of a read: the capacity of a pipe.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -32,7 +33,7 @@ fn relay() -> io::Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Until the input ends; the output is closed with that.
+/// Forwards until the input ends, and then closes the output.
 fn pass_on(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {

@@ -1,7 +1,8 @@
-//! What confinement costs: starting a program, each message of a program that runs, and a call through `holdpoint run`.
+//! Measures the cost of confinement: starting a program, each message of a running program, and a
+//! call through `holdpoint run`.
 //!
-//! Prints each figure with its bound and exits with 1 if one is over it. `HOLDPOINT=FILE` names the binary that confines;
-//! without it, the one in this program's folder does.
+//! Prints each figure with its bound, and exits with 1 if one exceeds it. `HOLDPOINT=FILE` names
+//! the binary that confines, by default the one in this program's folder.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::figures::{Figures, exit_code};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const STARTS: usize = 100;
-/// Processes are started again this often: where one lies in memory and which core it is put on is part of its times.
+/// How often the processes are restarted: their placement in memory and on cores affects the times.
 const SITTINGS: usize = 5;
 const ROUNDS: usize = 20;
 const CALLS: usize = 500;
@@ -73,7 +74,8 @@ fn starting(programs: &Programs, figures: &mut Figures) -> Outcome<()> {
         let (mut command, watch) = confined(&launch, programs.gate.clone())?;
         run_to_end(&mut command)?;
         inside.push(milliseconds(begun.elapsed()));
-        // The command holds the program's end of the socket: the watch would wait for it.
+        // The command holds the program's end of the socket, so without this the watch would wait
+        // for it.
         drop(command);
         drop(watch);
     }
@@ -95,7 +97,7 @@ fn run_to_end(command: &mut Command) -> io::Result<Duration> {
     if status.success() { Ok(begun.elapsed()) } else { Err(io::Error::other(status.to_string())) }
 }
 
-/// A session, and what keeps its server confined.
+/// A session, and the watch that keeps its server confined.
 struct Seat {
     peer: Peer,
     _watch: Option<Watch>,
@@ -122,7 +124,7 @@ fn run_peer(programs: &Programs, is_confined: bool, home: &Path) -> Outcome<Seat
     Ok(Seat { peer, _watch: None })
 }
 
-/// Times of a call in microseconds, and the median of the ratios of rounds that followed each other.
+/// Times of a call in microseconds, and the median ratio of consecutive rounds.
 #[derive(Clone, Copy)]
 struct Pair {
     plain: f64,
@@ -141,7 +143,7 @@ fn compare(on_one_core: bool, open: impl Fn(bool, &Path) -> Outcome<Seat>) -> Ou
         other.greet()?;
         let mut request = Request::call(3, CALL_BYTES);
         for round in 0..ROUNDS {
-            // Each comes first as often as the other: what the first one leaves to be written may disturb the second.
+            // Alternate which one goes first: writes caused by the first may disturb the second.
             let first = (round % 2 == 0).then(|| one_round(&mut one, &mut request)).transpose()?;
             let confined = one_round(&mut other, &mut request)?;
             let unconfined = match first {

@@ -1,7 +1,9 @@
-//! `soak [CALLS]`: very many calls through the gate, with contracts that change, approvals, restarts and kills among them.
+//! `soak [CALLS]`: a very large number of calls through the gate, with changes of contracts,
+//! approvals, restarts and kills.
 //!
-//! Memory and descriptors have to stay as they are, every answer has to be the right one, the server has to have got
-//! exactly the calls that were not held, and the ledger has to verify with a decision for each request.
+//! Memory and descriptors must not grow, every response must be correct, the server must have
+//! received exactly the calls that were not held, and the ledger must verify, with one decision per
+//! request.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement prints")]
 
 use holdpoint_bench::figures::{Figures, exit_code};
@@ -20,20 +22,20 @@ use store::receipts::{DiskFolder, public_keys};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// An hour's worth.
+/// Enough for about an hour.
 const USUAL_CALLS: u64 = 2_000_000;
 const TOOLS: usize = 50;
 const IN_FLIGHT: u64 = 32;
-/// The calls between two looks at the process.
+/// The number of calls between two samples of the process.
 const STINT: u64 = 5_000;
-/// Every so many stints a contract changes.
+/// The number of stints between two changes of a contract.
 const STINTS_A_CHANGE: u64 = 5;
-/// Six of ten calls go through one process, the others through some that end soon.
+/// Six tenths of the calls go through one process, the others through several that end soon.
 const LONG_TENTHS: u64 = 6;
 const SHORT_LEGS: u64 = 12;
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What may be more in the second half of the long leg than in its beginning.
+/// The allowed growth from the beginning of the long leg to its second half.
 const MEMORY_GROWTH_MEGABYTES: f64 = 1.0;
 const DESCRIPTOR_GROWTH: f64 = 1.0;
 
@@ -48,7 +50,7 @@ fn soak(calls: u64) -> Outcome<Figures> {
     let long = calls * LONG_TENTHS / 10;
     let samples = soak.leg(long, false, End::Clean)?;
     for leg in 0..SHORT_LEGS {
-        // Some changes happen while nobody looks.
+        // Some changes happen while the gate is down.
         let has_changed = leg % 3 == 0;
         soak.edition += u64::from(has_changed);
         let end = if leg % 2 == 0 { End::Kill } else { End::Clean };
@@ -61,15 +63,15 @@ fn soak(calls: u64) -> Outcome<Figures> {
     Ok(figures)
 }
 
-/// How a process of the gate ends.
+/// How a process of the gate is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Clean,
-    /// At once, with calls in flight.
+    /// Immediately, with calls in flight.
     Kill,
 }
 
-/// What the gate's process had at one moment.
+/// A sample of the gate's process.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     resident_bytes: u64,
@@ -79,7 +81,7 @@ struct Sample {
 struct Soak {
     programs: Programs,
     home: PathBuf,
-    /// What the server says now; a person approved every edition before.
+    /// The server's current edition; a person has approved all earlier ones.
     edition: u64,
     begun: Instant,
     told_at: Instant,
@@ -116,7 +118,7 @@ impl Soak {
         })
     }
 
-    /// One process of the gate, from its start to its end.
+    /// Runs one process of the gate from start to end.
     fn leg(&mut self, calls: u64, has_changed: bool, end: End) -> Outcome<Vec<Sample>> {
         self.restarts += 1;
         let mut command = self.programs.server(Between::Gate, &self.home, TOOLS, self.edition);
@@ -125,7 +127,7 @@ impl Soak {
         let mut passed = 0;
         let mut samples = Vec::new();
         if has_changed {
-            // While it was down.
+            // The contract changed while the gate was down.
             passed += self.hold_and_approve(&mut peer)?;
         }
         let mut request = Request::call(0, 100);
@@ -158,7 +160,7 @@ impl Soak {
         Ok(samples)
     }
 
-    /// Many calls at once, some one by one, and a few that are larger.
+    /// Many calls at once, some one by one, and a few larger ones.
     fn stint(&mut self, peer: &mut Peer, request: &mut Request) -> Outcome<u64> {
         const ALONE: u64 = 200;
         const LARGER: [usize; 3] = [10_000, 100_000, 1_000_000];
@@ -178,14 +180,15 @@ impl Soak {
         if passed == STINT { Ok(passed) } else { Err(unexpected(peer.line()).into()) }
     }
 
-    /// The server changes a contract, and says so.
+    /// Makes the server change a contract and announce it.
     fn change(&mut self, peer: &mut Peer) -> Outcome<u64> {
         peer.ask(&mut Request::new(CHANGE, "{}"))?;
         self.edition = peer.number()?;
         self.hold_and_approve(peer)
     }
 
-    /// Calls of what changed are held, others go on, and after an approval these go on too; answers how many passed.
+    /// Checks that calls of the changed tool are held while others succeed, and that they succeed
+    /// after an approval. Returns how many calls succeeded.
     fn hold_and_approve(&mut self, peer: &mut Peer) -> Outcome<u64> {
         let mut other = Request::call(0, 100);
         let mut changed = Request::call(CHANGING, 100);
@@ -198,7 +201,7 @@ impl Soak {
         Ok(2)
     }
 
-    /// In other processes, as a person would.
+    /// Approves through separate processes, as a person would.
     fn approve(&mut self) -> Outcome<()> {
         let status = self.holdpoint(&["status", SERVER_ID, "--json"])?;
         let status: serde_json::Value = serde_json::from_slice(&status)?;
@@ -224,7 +227,7 @@ impl Soak {
         let resident_bytes = Memory::of(process_id)?.resident;
         let sample = Sample { resident_bytes, descriptors: descriptors(process_id)? };
         self.newest = Some(sample);
-        if self.told_at.elapsed() >= TELL_EVERY {
+        if self.told_at.elapsed() >= REPORT_INTERVAL {
             self.tell();
         }
         Some(sample)
@@ -248,7 +251,8 @@ impl Soak {
         );
     }
 
-    /// Each request has one decision. Of those that were in flight at a kill, some may have none: the gate had not read them.
+    /// Checks that each request has one decision. Requests in flight at a kill may have none: the
+    /// gate may not have read them.
     fn check_receipts(&self, figures: &mut Figures) -> Outcome<()> {
         let begun = Instant::now();
         let report = verify_all(&self.home)?;
@@ -267,7 +271,8 @@ impl Soak {
         let extra = decisions.saturating_sub(self.requests);
         figures.tell("answered requests without a decision", missing as f64, 0.0);
         figures.tell("decisions without a request", extra as f64, 0.0);
-        // An outcome comes after the answer: a kill may come between the two. What is held has none.
+        // An outcome is recorded after the response, so a kill may come in between. Held calls have
+        // none.
         let open = self.answers.saturating_sub(self.holds).saturating_sub(outcomes);
         let bound = (self.kills * IN_FLIGHT) as f64;
         figures.tell("answered requests without an outcome", open as f64, bound);
@@ -285,8 +290,8 @@ fn verify_all(home: &Path) -> Outcome<Report> {
     Ok(verify(&DiskFolder::new(&home.receipts_path()), &keys, &[], &|_| {})?)
 }
 
-/// The second half of the long leg beside its beginning, the first stints left out: caches fill there. Both go up and down
-/// with what happens to be under way, so the middle of each part counts.
+/// Compares the second half of the long leg with its beginning, without the first stints, in which
+/// caches fill. Both fluctuate with the work in progress, so the medians are compared.
 fn tell_growth(figures: &mut Figures, samples: &[Sample]) {
     let part = |from: usize, to: usize| {
         let all = samples.len();

@@ -1,25 +1,25 @@
-//! Lists of tools within every limit that are made to be as slow to read, compare and judge as possible.
+//! Lists of tools within all limits that are as slow as possible to read, compare and judge.
 
 use std::fmt::Write;
 
-/// How large a list is made.
+/// The size of a generated list.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     pub list_bytes: usize,
-    /// The most bytes of one entry. The generators stay a little below it.
+    /// The largest size of an entry. The generators stay slightly below it.
     pub entry_bytes: usize,
     pub entries: usize,
 }
 
 impl Size {
-    /// The largest list that is read, in entries as large as may be.
+    /// The largest readable list, in the largest possible entries.
     pub const LARGEST: Size =
         Size { list_bytes: 16 * 1024 * 1024 - 4_096, entry_bytes: 1_000_000, entries: 10_000 };
-    /// The largest list that is read, in as many entries as may be.
+    /// The largest readable list, in as many entries as possible.
     pub const MOST: Size = Size { entry_bytes: 1_600, ..Size::LARGEST };
 }
 
-/// One side of a change. Generators write its word wherever the two lists are to differ.
+/// A side of a change. Generators insert its word wherever the two lists should differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Old,
@@ -35,10 +35,10 @@ impl Side {
     }
 }
 
-/// Writes the members of one tool, but for its name, in about so many bytes.
+/// Generates the members of one tool, except its name, in about this many bytes.
 type Tool = fn(Side, usize) -> String;
 
-/// The answer to `tools/list`, on one page.
+/// The response to `tools/list`, on one page.
 fn page(tool: Tool, side: Side, size: Size) -> String {
     let members = tool(side, size.entry_bytes);
     let mut page = String::with_capacity(size.list_bytes);
@@ -54,7 +54,7 @@ fn page(tool: Tool, side: Side, size: Size) -> String {
     page
 }
 
-/// Parts separated by commas, until there are about so many bytes of them.
+/// Parts separated by commas, of about this many bytes in total.
 fn filled(bytes: usize, part: impl Fn(usize) -> String) -> String {
     let mut text = String::with_capacity(bytes);
     for number in 0.. {
@@ -84,7 +84,7 @@ fn branches(keyword: &str, side: Side, bytes: usize) -> String {
     input(&format!(r#"{{"{keyword}":[{parts}]}}"#))
 }
 
-/// A property that many others refer to.
+/// A definition that many properties refer to.
 fn referred_to(bytes: usize, definition: &str) -> String {
     let properties = filled(bytes.saturating_sub(definition.len()), |n| {
         format!(r##""p{n}":{{"$ref":"#/$defs/d"}}"##)
@@ -96,13 +96,13 @@ fn properties(bytes: usize, property: impl Fn(usize) -> String) -> String {
     input(&format!(r#"{{"properties":{{{}}}}}"#, filled(bytes, property)))
 }
 
-/// A description of one text over and over.
+/// A description that repeats one text.
 fn described(side: Side, bytes: usize, text: &str) -> String {
     let body = text.repeat(bytes / text.len());
     format!(r#""description":"{body}","inputSchema":{{"title":"{}"}}"#, side.word())
 }
 
-/// A list as it was and as it is.
+/// A list before and after a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
     pub name: &'static str,
@@ -113,11 +113,11 @@ pub struct Pair {
 
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// Every tool keeps its name and changes its definition.
+    /// Every tool keeps its name, but its definition changes.
     EachTool,
     /// All tools are new.
     Added,
-    /// All tools have other names.
+    /// All tools are renamed.
     Renamed,
 }
 
@@ -135,7 +135,7 @@ impl Pair {
     }
 }
 
-/// Every hostile list of a size.
+/// All hostile lists of a size.
 pub fn pairs(size: Size) -> impl Iterator<Item = Pair> {
     let changed = SHAPES.iter().map(|&(name, tool)| (name, tool, Change::EachTool));
     let with_properties: Tool = |_, bytes| properties(bytes, |n| format!(r#""p{n}":{{}}"#));
@@ -147,7 +147,7 @@ pub fn pairs(size: Size) -> impl Iterator<Item = Pair> {
     all.map(move |(name, tool, change)| Pair { name, tool, size, change })
 }
 
-/// Tools that change, with what each is made of.
+/// Changing tools, by their construction.
 const SHAPES: &[(&str, Tool)] = &[
     ("anyOf", |side, bytes| branches("anyOf", side, bytes)),
     ("oneOf", |side, bytes| branches("oneOf", side, bytes)),

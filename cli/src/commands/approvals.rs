@@ -1,4 +1,4 @@
-//! `holdpoint approvals`: the calls at a gateway that wait for a person, and what that person says.
+//! `holdpoint approvals`: lists the calls that wait for approval at a gateway, and decides on them.
 
 use crate::arguments::{
     ApprovalsCommand, ApprovalsSubcommand, GatewayArguments, ListApprovals, Options,
@@ -84,7 +84,8 @@ fn text<'a>(document: &'a Value, name: &str) -> &'a str {
     document.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What a person has to see before they decide. Arguments are another's text: what could mislead a terminal is escaped.
+/// Shows a person the call before they decide. The caller chose the arguments, so everything that
+/// could mislead a terminal is escaped.
 fn say(call: &Value, is_whole: bool) {
     let of = |name| readable(text(call, name));
     screen::say(format!(

@@ -1,4 +1,4 @@
-//! `holdpoint approve ID [KEY…] --hash H`: approves what was reviewed, and nothing else.
+//! `holdpoint approve ID [KEY…] --hash H`: approves exactly what was reviewed.
 
 use crate::approver;
 use crate::arguments::{ApproveCommand, Options};

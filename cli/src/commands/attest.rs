@@ -28,7 +28,7 @@ pub(crate) fn run(command: &AttestCommand, options: &Options) -> Result<Exit, Fa
     }
 }
 
-/// The file's bytes, or one more than the limit: the parser reports that there are too many.
+/// Reads at most one byte more than the limit: the parser then reports that the file is too large.
 fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
@@ -46,7 +46,7 @@ pub(crate) fn read_trust_root(path: &Path) -> Result<TrustRoot, Failure> {
     engine::admission::read_trust_root(path).map_err(Failure::usage)
 }
 
-/// A built-in scheme by its name, or one from a file.
+/// A built-in scheme by name, or a scheme from a file.
 pub(crate) fn find_scheme(name: &str) -> Result<Cow<'static, Scheme>, Failure> {
     engine::admission::find_scheme(name).map_err(Failure::usage)
 }

@@ -1,4 +1,5 @@
-//! `holdpoint calibrate report`: how often holds were overridden, from receipts that verify. It decides nothing.
+//! `holdpoint calibrate report`: how often people overrode holds, from verified receipts. It
+//! decides nothing.
 
 use crate::arguments::Options;
 use crate::arguments::measure::{CalibrateCommand, CalibrateReport, CalibrateSubcommand};
@@ -20,7 +21,7 @@ use serde_json::Value;
 use std::path::Path;
 use store::receipts::{DiskFolder, public_keys};
 
-/// The largest file of outcomes that is read, and the most of them.
+/// The largest file of outcomes that is read, and the most outcomes in it.
 const MAX_OUTCOME_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(crate) fn run(command: &CalibrateCommand, options: &Options) -> Result<Exit, Failure> {
@@ -40,12 +41,12 @@ fn report(command: &CalibrateReport, options: &Options) -> Result<Exit, Failure>
     if options.json {
         screen::print_json(&report)?;
     } else {
-        tell(&report, options);
+        print_result(&report, options);
     }
     Ok(Exit::Fine)
 }
 
-/// All outcomes, or none as soon as one cannot be trusted.
+/// All outcomes, or none if any of them cannot be trusted.
 fn outcomes(command: &CalibrateReport, options: &Options) -> Result<OutcomeStore, Failure> {
     let mut outcomes = match recorded(options)? {
         Ok(outcomes) => outcomes,
@@ -62,7 +63,7 @@ fn outcomes(command: &CalibrateReport, options: &Options) -> Result<OutcomeStore
 
 type Trusted = Result<Vec<Outcome>, Emptied>;
 
-/// What people did with holds, if the receipts verify.
+/// What people decided on holds, if the receipts verify.
 fn recorded(options: &Options) -> Result<Trusted, Failure> {
     let home = home_path(options)?;
     let receipts = home.join("receipts");
@@ -86,8 +87,8 @@ fn recorded(options: &Options) -> Result<Trusted, Failure> {
     Ok(Ok(events.iter().flat_map(of_event).collect()))
 }
 
-/// One outcome for each kind of a held change that a person decided on. Events of older versions do not tell the posture,
-/// so they count for none.
+/// One outcome per kind of a held change that a person decided on. Events of older versions lack
+/// the posture, so they yield none.
 fn of_event(event: &EventReceipt) -> Vec<Outcome> {
     let is_wrong = match event.name.as_str() {
         "outcome.overridden" => true,
@@ -170,7 +171,7 @@ fn of_file(path: &Path) -> Result<Trusted, Failure> {
     Ok(Ok(outcomes))
 }
 
-fn tell(report: &Report, options: &Options) {
+fn print_result(report: &Report, options: &Options) {
     screen::say(styled(
         BOLD,
         format!("{} outcomes, calibrated: {}", report.outcomes, report.calibrated),

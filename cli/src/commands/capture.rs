@@ -1,4 +1,4 @@
-//! `holdpoint capture`: a server's surface as a file.
+//! `holdpoint capture`: writes a server's surface to a file.
 
 use crate::arguments::{CaptureCommand, Options};
 use crate::failure::{Exit, Failure};
@@ -14,7 +14,7 @@ pub(crate) fn run(command: &CaptureCommand, options: &Options) -> Result<Exit, F
         Some(path) => {
             std::fs::write(path, &capture)
                 .map_err(|error| Failure::usage(format!("`{}`: {error}", path.display())))?;
-            // What is told is what `hash` says of the file: where the server comes from is not in it.
+            // Report what `hash` prints for the file: it does not contain the origin.
             let written = read_capture(capture.as_bytes()).map_err(Failure::internal)?;
             if options.json {
                 screen::print_json(&serde_json::json!({

@@ -1,4 +1,4 @@
-//! `holdpoint check`: look at a server now and compare it with its pins. Pins stay as they are.
+//! `holdpoint check`: contacts a server now and compares it with its pins. The pins do not change.
 
 use crate::approver;
 use crate::arguments::{CheckCommand, Options};
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     let surface = surface_of(&target.source, &workplace.launch_key, options)?;
     remark_notes(&surface, options);
     let mut judgement = server.judge(&surface, command.posture);
-    // A posture that was only tried moves no status.
+    // A posture given on the command line is only tried out: it must not change the status.
     let counted = command.posture.is_none().then(|| server.judge_for_status(&surface));
     let by = approver::name();
     let by = approver::by(&by);
@@ -63,7 +63,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     } else {
         report::say_entries(&judgement, text);
         let waits = counted.as_ref().unwrap_or(&judgement).waiting().next().is_some();
-        tell(&target.id, &judgement, tried.as_ref(), is_quarantined, waits, options);
+        print_result(&target.id, &judgement, tried.as_ref(), is_quarantined, waits, options);
         tried.as_ref().is_some_and(TriedByHand::holds)
     };
     let is_held = judgement.verdict.is_held() || is_untried || is_quarantined;
@@ -76,7 +76,7 @@ pub(crate) fn run(command: &CheckCommand, options: &Options) -> Result<Exit, Fai
     })
 }
 
-fn tell(
+fn print_result(
     id: &ServerId,
     judgement: &SurfaceJudgement,
     tried: Option<&TriedByHand>,

@@ -1,5 +1,5 @@
-//! `holdpoint completions`: what a shell needs to complete our commands and options, made from the same definition that
-//! reads them.
+//! `holdpoint completions`: prints a shell completion script, generated from the argument
+//! definitions.
 
 use crate::arguments::Arguments;
 use crate::arguments::shell::CompletionsCommand;
@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::screen;
 use clap::CommandFactory;
 
-/// The name that is completed, whatever the file is called that runs.
+/// The command name that is completed, whatever the binary is called.
 const PROGRAM: &str = "holdpoint";
 
 pub(crate) fn run(command: &CompletionsCommand) -> Result<Exit, Failure> {
@@ -17,7 +17,7 @@ pub(crate) fn run(command: &CompletionsCommand) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// What can be typed, without hidden commands: the scripts would offer them.
+/// The command line without hidden commands, which the scripts would otherwise offer.
 fn offered() -> clap::Command {
     let all = Arguments::command();
     let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();

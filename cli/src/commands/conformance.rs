@@ -1,4 +1,4 @@
-//! `holdpoint conformance`: suites that any implementation can be held against.
+//! `holdpoint conformance`: suites that test any implementation.
 
 use crate::arguments::Options;
 use crate::arguments::conformance::{ConformanceCommand, ConformanceSubcommand, CspCommand};
@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::gateway_file::read_bounded;
 use crate::screen::{self, BOLD, DIM, GREEN, RED, readable, styled};
 
-/// The largest configuration of a suite.
+/// The largest suite configuration.
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 pub(crate) fn run(command: &ConformanceCommand, options: &Options) -> Result<Exit, Failure> {

@@ -1,4 +1,4 @@
-//! `holdpoint crawl`: visits published servers and takes what they say into the log.
+//! `holdpoint crawl`: visits published servers and records their surfaces in the log.
 
 use crate::arguments::Options;
 use crate::arguments::directory::CrawlCommand;
@@ -26,13 +26,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wire::dialer::Dialer;
 
-/// The largest file of servers.
+/// The largest file of targets.
 const MAX_TARGETS_BYTES: u64 = 16 * 1024 * 1024;
-/// Where the moment of the last look at the registry is kept.
+/// The cursor that stores when the registry was last polled.
 const REGISTRY_CURSOR: &str = "registry";
-/// How long to wait between two looks at the registry.
+/// The minimum time between two polls of the registry.
 const REGISTRY_PAUSE_MS: i64 = 3_600_000;
-/// How often the log is published while a crawl goes on.
+/// How often the log is published during a crawl.
 const PUBLISH_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: &CrawlCommand, options: &Options) -> Result<Exit, Failure> {
@@ -160,7 +160,8 @@ fn work(
     Ok(listed.into_iter().map(|listed| (listed.target, listed.manifest)).collect())
 }
 
-/// The first interrupt ends the crawl after the visits that are under way; a second one ends the process.
+/// The first interrupt stops the crawl after the visits in progress; a second one exits
+/// immediately.
 fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
@@ -175,7 +176,7 @@ fn stop_on_interrupt(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records what was seen, and shows how far the crawl is.
+/// Records observations and shows the progress of the crawl.
 struct Events {
     writer: Mutex<(LogWriter, Instant)>,
     bar: indicatif::ProgressBar,
@@ -191,7 +192,7 @@ struct Events {
 /// The most failed visits that a summary names.
 const MAX_FAILED_SHOWN: usize = 1_000;
 
-/// A visit that read nothing, as the summary has it.
+/// A visit that read nothing, as listed in the summary.
 #[derive(Debug, serde::Serialize)]
 struct FailedVisit {
     server: String,
@@ -273,7 +274,7 @@ impl Events {
         Ok(Exit::Fine)
     }
 
-    /// Keeps a failed visit for the summary. Returns what to tell of it.
+    /// Stores a failed visit for the summary. Returns the message to print.
     fn failed(&self, observation: &Observation, reason: NotListed) -> String {
         let cause = observation.cause;
         let because = cause.map_or_else(|| reason.sentence().to_owned(), |cause| cause.to_string());

@@ -1,5 +1,5 @@
-//! `holdpoint demo`: a silent change, caught by the real gate in front of a real server, with nothing installed and nothing
-//! kept. `--all` plays the whole drift battery.
+//! `holdpoint demo`: the real gate catches a silent change of a real server, with nothing installed
+//! and nothing kept. `--all` plays the whole drift battery.
 
 mod poisoned;
 mod session;
@@ -22,7 +22,7 @@ pub(crate) fn run(command: &DemoCommand, options: &Options) -> Result<Exit, Fail
     story::run(ending, options)
 }
 
-/// The demonstration is a test of itself: it fails if the gate did not do what it shows.
+/// The demonstration checks itself: it fails if the gate did not do what the text claims.
 fn gone_wrong(what: impl std::fmt::Display) -> Failure {
     Failure::internal(format!("the demo failed: {what}"))
 }

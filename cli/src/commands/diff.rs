@@ -1,4 +1,5 @@
-//! `holdpoint diff OLD NEW`: two captures, the first as approved by a person.
+//! `holdpoint diff OLD NEW`: compares two captures, with the first one treated as approved by a
+//! person.
 
 mod calls;
 
@@ -41,7 +42,8 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
         cache: &CallRulesCache::default(),
     };
     let calls = calls::judged(command, &case)?;
-    // With `--call` or `--calls` the exit code is about those calls only. The change may hold other calls.
+    // With `--call` or `--calls`, the exit code depends on those calls only. The change may hold
+    // others.
     let is_held = match &calls {
         Some(calls) => calls.iter().any(|call| call.verdict.is_held()),
         None => judgement.verdict.is_held(),
@@ -58,7 +60,7 @@ pub(crate) fn run(command: &DiffCommand, options: &Options) -> Result<Exit, Fail
     Ok(if is_held { Exit::Held } else { Exit::Fine })
 }
 
-/// A book in which a person approved a whole surface.
+/// Pins for a whole surface, as if a person had approved it.
 pub(crate) fn approved(surface: &Surface) -> PinBook {
     let mut book = PinBook::default();
     for entry in surface.entries() {

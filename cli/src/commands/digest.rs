@@ -26,11 +26,11 @@ mod held;
 struct Digest<'a> {
     day: String,
     is_empty: bool,
-    /// Servers with something to report, no others.
+    /// Only servers with something to report.
     servers: Vec<ServerDigest<'a>>,
     /// Switches, keys and approvals of calls.
     events: &'a [EventDocument],
-    /// Changes that were accepted as benign: no reason to look.
+    /// Changes that were accepted as benign. They alone are no reason to look.
     benign: usize,
 }
 
@@ -41,11 +41,11 @@ struct ServerDigest<'a> {
     happened: &'a [Happening],
     /// Safety-relevant changes that were held or decided on that day.
     changes: &'a [HeldChange],
-    /// What waits for a person now; of today only.
+    /// What waits for a person now; empty for past days.
     waiting: Vec<EntryDocument<'a>>,
 }
 
-/// What was done: never to what, since a key or the id of a session may be among that.
+/// An event without its object, which may be a key or the id of a session.
 #[derive(Debug, Serialize)]
 struct EventDocument {
     at: Timestamp,
@@ -61,7 +61,7 @@ impl EventDocument {
     }
 }
 
-/// One server on the day.
+/// One server's report for the day.
 struct Told {
     id: ServerId,
     judged: Review,
@@ -147,7 +147,7 @@ fn gather(
         benign += accepted;
         let changes = held_changes(&events, server.id.as_str(), day);
         if !changes.is_empty() {
-            // Each change is named below.
+            // Each held change is listed below.
             happened.retain(|happening| happening.what != What::Held);
         }
         let server = Told { id: server.id, judged, happened, changes };
@@ -178,7 +178,7 @@ fn say_server(told: &Told, is_today: bool, text: ServerText, options: &Options) 
     say_newest_first(told);
 }
 
-/// What happened and what was held or decided on, in one order.
+/// Prints events and held changes in one list, newest first.
 fn say_newest_first(told: &Told) {
     let (mut happened, mut changes) =
         (told.happened.iter().rev().peekable(), told.changes.iter().rev().peekable());

@@ -1,4 +1,5 @@
-//! `holdpoint directory`: serves what is known of servers, and checks, proves, copies and anchors logs.
+//! `holdpoint directory`: serves verdicts and changes of servers, and checks, proves, copies and
+//! anchors logs.
 
 mod anchor;
 mod claim;
@@ -31,14 +32,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use wire::dialer::Dialer;
 
-/// How often a directory looks for what was published.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often the log is published at most.
+/// How often a directory checks for newly published entries.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The minimum time between two publications of the log.
 const PUBLISH: Duration = Duration::from_secs(10);
-/// How often a mirror asks the directory that it copies.
+/// How often a mirror polls the directory that it copies.
 const COPY: Duration = Duration::from_secs(60);
 const DAY_MS: i64 = 86_400_000;
-/// The file of the network's salt, with the keys.
+/// The file, in the folder of keys, that holds the network's salt.
 const NETWORK_SALT: &str = "network.salt";
 
 pub(crate) fn run(command: &DirectoryCommand, options: &Options) -> Result<Exit, Failure> {
@@ -54,13 +55,13 @@ pub(crate) fn run(command: &DirectoryCommand, options: &Options) -> Result<Exit,
 
 /// What a directory does besides serving.
 enum Role {
-    /// Signs and publishes; holds the lease.
+    /// Signs and publishes the log; holds the lease.
     Writer(Box<LogKeeper>),
     Reader,
     Mirror(Box<Copying>),
 }
 
-/// A mirror, and where it copies from.
+/// A mirror and its source.
 struct Copying {
     mirror: Mirror,
     log: LogUrl,
@@ -139,7 +140,8 @@ fn serve(command: &DirectoryCommand, options: &Options) -> Result<Exit, Failure>
     let place = Place::read(&command.place, options)?;
     let role = role(command, &place)?;
     let settings = &place.settings;
-    // A mirror copies what is public. The corpus, its members and claims stay with the directory that it copies.
+    // A mirror copies only public data. The corpus, its members and claims stay with the original
+    // directory.
     let (salt, desk) = match &role {
         Role::Mirror(_) => (None, None),
         Role::Writer(_) | Role::Reader => {
@@ -184,7 +186,7 @@ fn serve(command: &DirectoryCommand, options: &Options) -> Result<Exit, Failure>
         }
         let keeping = tokio::task::spawn_blocking({
             let (site, stopped) = (site.clone(), stopped.clone());
-            move || keep(&site, role, &stopped)
+            move || run_role(&site, role, &stopped)
         });
         let serving =
             tokio::spawn(directory::serve::http::serve(listener, site.clone(), stopped.clone()));
@@ -198,11 +200,12 @@ fn serve(command: &DirectoryCommand, options: &Options) -> Result<Exit, Failure>
     Ok(Exit::Fine)
 }
 
-/// Publishes, copies and looks for what was published, until the directory ends.
-fn keep(site: &Site, mut role: Role, stopped: &watch::Receiver<bool>) {
+/// Publishes, copies or polls for new entries, depending on the role, until the directory is
+/// stopped.
+fn run_role(site: &Site, mut role: Role, stopped: &watch::Receiver<bool>) {
     let mut kept = Instant::now();
     while !*stopped.borrow() {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         let mut problems = match &mut role {
             Role::Writer(keeper) if kept.elapsed() >= PUBLISH => {
                 kept = Instant::now();
@@ -223,7 +226,7 @@ fn keep(site: &Site, mut role: Role, stopped: &watch::Receiver<bool>) {
     }
 }
 
-/// The limits, and the keys of the API with their secrets looked up.
+/// The rate limits, and the API keys with their secrets resolved.
 fn rates(settings: &DirectorySettings) -> Result<Rates, Failure> {
     let anonymous = settings.rates.anonymous_per_minute.map_or(ANONYMOUS_PER_MINUTE, |it| it.0);
     let keyed = settings.rates.keyed_per_minute.map_or(KEYED_PER_MINUTE, |it| it.0);
@@ -244,7 +247,7 @@ fn rates(settings: &DirectorySettings) -> Result<Rates, Failure> {
     Ok(Rates::new(anonymous, keyed, keys))
 }
 
-/// Waits for the signal to end.
+/// Waits for a termination signal.
 async fn ended() {
     #[cfg(unix)]
     {

@@ -26,7 +26,7 @@ struct Finding {
     sentence: String,
     /// The command or the edit that fixes it.
     fix: Option<String>,
-    /// The host whose file it is about.
+    /// The host whose file the finding is about.
     host: Option<&'static str>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn run(command: &DoctorCommand, options: &Options) -> Result<Exit, Fa
     Ok(if is_wrong { Exit::Unprotected } else { Exit::Fine })
 }
 
-/// The servers that Holdpoint holds a credential for: worth knowing, and asked for by a person.
+/// The servers that Holdpoint holds a credential for. That is no problem, but worth knowing.
 fn sign_ins(options: &Options) -> Result<Vec<Finding>, Failure> {
     let known = KnownSignIns::read(&home_path(options)?);
     let finding = |known: &KnownSignIn| {
@@ -76,7 +76,7 @@ fn sign_ins(options: &Options) -> Result<Vec<Finding>, Failure> {
     Ok(known.all().iter().map(finding).collect())
 }
 
-/// A file that was named has to be there: one that is not would count as fine.
+/// A file that was named on the command line must exist: a missing one would count as fine.
 fn check_configuration(file: &Path) -> Result<Finding, Failure> {
     std::fs::metadata(file)
         .map_err(|error| Failure::usage(format!("`{}`: {error}", file.display())))?;
@@ -125,7 +125,7 @@ fn report(findings: &[Finding], options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One line for a host of which there is one thing to say, else a heading and a line for each.
+/// Prints one line for a host with a single finding, else a heading and a line per finding.
 fn say_host(host: &str, findings: &[&Finding], options: &Options) {
     if let [one] = findings {
         say(one, &one.sentence, "", options);
@@ -143,15 +143,15 @@ fn say_host(host: &str, findings: &[&Finding], options: &Options) {
     }
 }
 
-/// The one command that fixes the most, and where each finding is explained.
+/// Prints the one command that fixes the most, and where the findings are explained.
 fn say_next(findings: &[Finding]) {
     let mut fixes: BTreeMap<&str, usize> = BTreeMap::new();
     let not_fine = findings.iter().filter(|finding| finding.code.state() != FindingState::Ok);
     for finding in not_fine.clone() {
         let Some(fix) = finding.fix.as_deref() else { continue };
-        // What is wrong goes before any number of notes.
+        // One error outweighs any number of notes.
         let weight = if finding.code.state() == FindingState::Wrong { 1_000 } else { 1 };
-        // Without a file, `wire` goes through all of them.
+        // `wire` without a file covers all of them.
         let whole = fix.split(" --config ").next().filter(|command| *command == "holdpoint wire");
         let command = whole.unwrap_or(fix);
         if command.starts_with("holdpoint ") {

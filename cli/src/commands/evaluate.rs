@@ -1,5 +1,5 @@
-//! `holdpoint evaluate`: how much the gate and the screen find on a folder of real contracts, with bounds. The same folder and
-//! seed give the same tables.
+//! `holdpoint evaluate`: measures how much the gate and the screen find on a folder of real
+//! contracts, with bounds. The same folder and seed give the same tables.
 
 mod corpus;
 mod gate_table;

@@ -1,4 +1,4 @@
-//! `holdpoint gateway`: one authenticated door in front of all servers.
+//! `holdpoint gateway`: one authenticated endpoint in front of all servers.
 
 mod found;
 mod init;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use store::Home;
 use tokio::runtime::Runtime;
 
-/// How long calls in flight may take to finish when the gateway ends.
+/// How long calls in progress may take to finish when the gateway shuts down.
 const GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(command: &GatewayCommand, options: &Options) -> Result<Exit, Failure> {
@@ -80,7 +80,8 @@ fn open(
         .map_err(Failure::usage)
 }
 
-/// Reads the settings, or tells every mistake in them. Without a store of its own the gateway uses that of `holdpoint.toml`.
+/// Reads the settings, or reports every mistake in them. If they name no store, the gateway uses
+/// that of `holdpoint.toml`.
 fn read_settings(path: &Path, home: &Path) -> Result<GatewaySettings, Failure> {
     if !path.exists() {
         let shown = path.display();
@@ -95,7 +96,7 @@ fn read_settings(path: &Path, home: &Path) -> Result<GatewaySettings, Failure> {
     Ok(settings)
 }
 
-/// A gateway that listens.
+/// A running gateway.
 struct Running {
     node: Arc<Node>,
     path: PathBuf,
@@ -104,7 +105,7 @@ struct Running {
 
 impl Running {
     async fn serve(self, settings: &GatewaySettings, options: &Options) -> Result<(), Failure> {
-        // Sessions that begin here name this node, so the others have to know it first.
+        // Sessions that start here name this node, so the other nodes must know it first.
         let peers = match &settings.front.peers {
             Some(peers) => {
                 Some(serve_peers(self.node.clone(), peers.listen).await.map_err(Failure::usage)?)
@@ -120,7 +121,7 @@ impl Running {
             );
         }
         screen::say(format!("listening on {address}: {}/mcp", settings.front.public_url.as_str()));
-        self.serve_beside(settings).await?;
+        self.serve_separate_addresses(settings).await?;
         if let Some(address) = peers {
             screen::say(format!("other nodes on {address}"));
         }
@@ -141,8 +142,8 @@ impl Running {
         Ok(())
     }
 
-    /// Listens where the admin API and the metrics have addresses of their own.
-    async fn serve_beside(&self, settings: &GatewaySettings) -> Result<(), Failure> {
+    /// Serves the admin API and the metrics on their own addresses, if they have any.
+    async fn serve_separate_addresses(&self, settings: &GatewaySettings) -> Result<(), Failure> {
         if let Some(address) = settings.front.admin_listen {
             let (address, _) =
                 serve_admin(self.node.clone(), address).await.map_err(Failure::usage)?;
@@ -167,7 +168,7 @@ impl Running {
     }
 }
 
-/// What the gateway is told by a signal.
+/// What a signal asks the gateway to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Reload,

@@ -1,4 +1,4 @@
-//! `holdpoint hash FILE`: the hashes of a capture's entries, without judging anything.
+//! `holdpoint hash FILE`: prints the hashes of a capture's entries, without judging them.
 
 use crate::arguments::{HashCommand, Options};
 use crate::failure::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! `holdpoint help`: the help of a command, or the explanation of a finding of `doctor`.
+//! `holdpoint help`: shows the help of a command, or the explanation of a `doctor` finding.
 
 use crate::arguments::help::HelpCommand;
 use crate::arguments::{Arguments, Options};
@@ -62,19 +62,19 @@ fn guess(typed: &str, known: &[&str], list: &str) -> String {
     }
 }
 
-/// The headings of the findings.
+/// The codes of the findings, from the page's headings.
 fn codes(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| line.strip_prefix("### "))
 }
 
-/// The part of a page from the finding's heading to the next heading.
+/// The section of a finding: from its heading to the next heading.
 fn section<'p>(page: &'p str, code: &str) -> Option<&'p str> {
     let (_, from) = page.split_once(&format!("\n### {code}\n"))?;
     let end = ["\n## ", "\n### "].iter().filter_map(|heading| from.find(heading)).min();
     from.get(..end.unwrap_or(from.len())).map(str::trim)
 }
 
-/// Markdown as it reads in a terminal: links by their text alone, no marks of emphasis.
+/// Markdown as plain text: links by their text alone, no emphasis marks.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -95,7 +95,7 @@ fn plain(text: &str) -> String {
     out.replace("**", "")
 }
 
-/// Paragraphs filled to the width of the terminal; lists, tables and blocks as they are.
+/// Fills paragraphs to the width of the terminal; lists, tables and code blocks stay as they are.
 fn filled(text: &str) -> String {
     let Some(width) = screen::line_columns() else { return text.to_owned() };
     let is_prose = |paragraph: &str| {

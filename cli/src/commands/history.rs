@@ -1,5 +1,5 @@
-//! `holdpoint history ID`: all that happened to a server, by whom and when. Acts are numbered, and `--show N` prints what
-//! one of them changed, before and after.
+//! `holdpoint history ID`: everything that happened to a server, by whom and when. Acts are
+//! numbered; `--show N` prints what one of them changed, before and after.
 
 mod show;
 
@@ -11,7 +11,7 @@ use crate::server_text::{self, ServerText};
 use crate::target::{Workplace, unknown_server};
 use store::{HistoryEvent, Store};
 
-/// Past so many lines only acts are listed, unless `-v` asks for their entries too.
+/// Above this number of lines only acts are listed, unless `-v` asks for their entries too.
 const MAX_LINES: usize = 200;
 
 pub(crate) fn run(command: &HistoryCommand, options: &Options) -> Result<Exit, Failure> {
@@ -24,7 +24,7 @@ pub(crate) fn run(command: &HistoryCommand, options: &Options) -> Result<Exit, F
         return show::run(command, number, &history, &workplace, options);
     }
     if server_text::on_standard_output(command.text.server_text) == ServerText::Located {
-        // A pin that another program wrote was approved by no person.
+        // Withhold the text: a pin that another program wrote was never approved by a person.
         history.iter_mut().for_each(|event| event.raw = None);
     }
     if options.json {

@@ -1,4 +1,5 @@
-//! `holdpoint hosts`: the configuration files of hosts, their servers, whether they are wired, and what is pinned.
+//! `holdpoint hosts`: lists the configuration files of hosts, their servers, whether they are
+//! wired, and what is pinned.
 
 use crate::arguments::Options;
 use crate::arguments::hosts::HostsCommand;
@@ -35,7 +36,7 @@ struct ServerWithPins {
     pins: Option<Pins>,
 }
 
-/// What is known of a server that was seen.
+/// What the home knows of a server.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Pins {
     status: ServerStatus,
@@ -55,13 +56,14 @@ pub(crate) fn run(command: &HostsCommand, options: &Options) -> Result<Exit, Fai
             read.iter().map(|(config, servers)| document(config, servers, &pins)).collect();
         screen::print_json(&serde_json::json!({ "files": files }))?;
     } else {
-        tell(&read, &pins, options);
+        print_result(&read, &pins, options);
     }
     let is_readable = read.iter().all(|(_, servers)| servers.is_ok());
     Ok(if is_readable { Exit::Fine } else { Exit::Usage })
 }
 
-/// Of every server that the home knows. Where there is no home yet, nothing is known, and none is made.
+/// The pins of every known server. If there is no home yet, returns an empty map and creates no
+/// home.
 fn all_pins(options: &Options) -> Result<BTreeMap<String, Pins>, Failure> {
     if !home_path(options)?.join("state.db").exists() {
         return Ok(BTreeMap::new());
@@ -101,7 +103,7 @@ fn document(
     }
 }
 
-fn tell(
+fn print_result(
     read: &[(Config, Result<Vec<Server>, ReadError>)],
     pins: &BTreeMap<String, Pins>,
     options: &Options,

@@ -22,10 +22,10 @@ use store::{
     Revocation, RevokedKind, Signed, StoppedParts, Store,
 };
 
-/// In an incident a person has to know what stops nothing yet.
+/// During an incident, a person has to know which switches have no effect here.
 const UNENFORCED: &str = "revoked keys and sessions are recorded for a gateway: `holdpoint run` does not look at them. To stop calls now: holdpoint incident on";
 
-/// The most revocations that a person is shown: the newest.
+/// The most revocations that are shown, newest first.
 const MAX_SHOWN: usize = 20;
 
 pub(crate) fn run(command: &IncidentCommand, options: &Options) -> Result<Exit, Failure> {
@@ -43,12 +43,13 @@ pub(crate) fn run(command: &IncidentCommand, options: &Options) -> Result<Exit, 
     if options.json {
         screen::print_json(&IncidentDocument::of(&state))?;
     } else {
-        tell(&state, options);
+        print_result(&state, options);
     }
     Ok(Exit::Fine)
 }
 
-/// The home, with the store that a gateway's file names where there is one: the switches of a gateway are there.
+/// Opens the home, with the store that the gateway's file names, if any: a gateway's switches are
+/// stored there.
 fn open(options: &Options, config: Option<&Path>) -> Result<(Workplace, Location), Failure> {
     let mut workplace = Workplace::open(options)?;
     let own = workplace.configuration.store()?;
@@ -140,7 +141,7 @@ fn revoke(command: &RevokeCommand, workplace: &mut Workplace) -> Result<(), Fail
     Ok(())
 }
 
-/// Whether it is this user, or this home has seen the name.
+/// Whether a name is this user's, or one that this home has seen.
 fn is_known_principal(name: &str, workplace: &Workplace) -> Result<bool, Failure> {
     if approver::account().as_deref() == Some(name) || approver::name() == name {
         return Ok(true);
@@ -161,7 +162,7 @@ fn block_egress(command: &BlockEgressCommand, workplace: &mut Workplace) -> Resu
     Ok(incident::block_egress(&mut workplace.store, approver::by(&name))?)
 }
 
-/// Does what stops more at once, and what stops less only after a person agreed.
+/// Performs an act at once if it stops more, and asks a person first if it stops less.
 fn with_consent(
     workplace: &mut Workplace,
     question: &str,
@@ -177,7 +178,7 @@ fn with_consent(
     }
 }
 
-fn tell(state: &IncidentState, options: &Options) {
+fn print_result(state: &IncidentState, options: &Options) {
     match &state.incident {
         None => screen::say(format!("{}  no incident", styled(GREEN.bold(), "OFF"))),
         Some((incident, signed)) => {
@@ -199,14 +200,14 @@ fn tell(state: &IncidentState, options: &Options) {
         let blocked = styled(RED.bold(), "EGRESS BLOCKED");
         screen::say(format!("{blocked}  outgoing connections are blocked{}", since(signed)));
     }
-    tell_quarantines(&state.quarantines, options);
-    tell_revocations(&state.revocations);
+    print_quarantines(&state.quarantines, options);
+    print_revocations(&state.revocations);
     if !options.quiet && needs_a_gateway(state) {
         screen::say(format!("{} {UNENFORCED}", styled(YELLOW, "!")));
     }
 }
 
-/// Whether something is written down that `holdpoint run` does not look at.
+/// Whether a switch is set that `holdpoint run` does not enforce.
 fn needs_a_gateway(state: &IncidentState) -> bool {
     let is_elsewhere = |revocation: &Revocation| match revocation.kind {
         RevokedKind::Server | RevokedKind::Principal => false,
@@ -215,7 +216,7 @@ fn needs_a_gateway(state: &IncidentState) -> bool {
     state.revocations.iter().any(is_elsewhere)
 }
 
-fn tell_revocations(revocations: &[Revocation]) {
+fn print_revocations(revocations: &[Revocation]) {
     let mut newest: Vec<&Revocation> = revocations.iter().collect();
     newest.sort_by_key(|revocation| std::cmp::Reverse(revocation.signed.at));
     for revocation in newest.iter().take(MAX_SHOWN) {
@@ -234,8 +235,8 @@ fn tell_revocations(revocations: &[Revocation]) {
     }
 }
 
-/// Who tripped an anomaly rule.
-fn tell_quarantines(quarantines: &[Quarantine], options: &Options) {
+/// Lists the quarantines that anomaly rules caused.
+fn print_quarantines(quarantines: &[Quarantine], options: &Options) {
     for quarantine in quarantines.iter().rev().take(MAX_SHOWN) {
         let id = quarantine.id();
         let what = if quarantine.session.is_some() { "a session of " } else { "" };

@@ -1,4 +1,5 @@
-//! `holdpoint inventory`: what the servers of a gateway offer as it is accepted, from its file and its store.
+//! `holdpoint inventory`: lists the accepted tools of a gateway's servers, from its file and its
+//! store.
 
 use crate::arguments::Options;
 use crate::arguments::gateway::InventoryCommand;
@@ -55,7 +56,7 @@ fn say_server(server: &Value) {
     }
 }
 
-/// How a command is confined; nothing for a server that is reached over HTTP.
+/// How a server's program is confined; empty for a server reached over HTTP.
 fn confinement(sandbox: &Value) -> String {
     match (sandbox, sandbox["level"].as_str()) {
         (Value::Null, _) => String::new(),

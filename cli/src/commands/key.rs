@@ -1,4 +1,5 @@
-//! `holdpoint key`: the static keys of the gateway's callers. A key is printed when it is made and never again.
+//! `holdpoint key`: manages the static keys of the gateway's callers. A key is printed when it is
+//! created and never again.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -18,7 +19,7 @@ use serde::Serialize;
 use std::path::Path;
 use store::{ActorType, ApiKey, ApiKeyId, ApiKeyStore, Home, NewApiKey, Signed, Witnessed};
 
-/// How many random bytes the id of a key has.
+/// The number of random bytes in a key's id.
 const ID_BYTES: usize = 4;
 
 pub(crate) fn run(command: &KeyCommand, options: &Options) -> Result<Exit, Failure> {
@@ -30,11 +31,11 @@ pub(crate) fn run(command: &KeyCommand, options: &Options) -> Result<Exit, Failu
     }
 }
 
-/// The store that has the keys.
+/// The store that holds the keys.
 struct KeyStore {
     store: Witnessed,
     configuration: Configuration,
-    /// Whether a gateway's configuration is there and does not accept keys.
+    /// Whether there is a gateway configuration that does not accept keys.
     is_disabled: bool,
 }
 
@@ -43,7 +44,7 @@ impl KeyStore {
         let home = Home::open(&home_path(options)?)?;
         let configuration = Configuration::read(&home.config_path())?;
         let path = gateway_file::path(home.path(), config);
-        // A key may be made before there is a gateway; a file that is named has to be there.
+        // Keys may be created before a gateway is configured, but a file that is named must exist.
         let gateway = match config.is_some() || path.exists() {
             true => Some(gateway_file::read(&path)?.0),
             false => None,
@@ -72,7 +73,8 @@ fn create(
     options: &Options,
 ) -> Result<Exit, Failure> {
     if command.admin {
-        // An admin key can approve what a server changed, so an agent with a shell must not make one for itself.
+        // An admin key can approve changes of a server, so an agent with a shell must not be able
+        // to create one for itself.
         let sub = screen::readable(&command.sub);
         let question = format!("Create an admin key for {sub}, which can approve and revoke?");
         approver::confirm_yes(&keys.configuration, &question)?;
@@ -126,7 +128,7 @@ fn list(keys: &KeyStore, options: &Options) -> Result<Exit, Failure> {
         screen::say("no keys; make one: holdpoint key create --sub NAME");
     }
     for key in &recorded {
-        tell(key, moment);
+        print_result(key, moment);
     }
     warn_if_disabled(keys);
     Ok(Exit::Fine)
@@ -144,7 +146,7 @@ fn revoke(
     if options.json {
         screen::print_json(&document(&recorded, moment))?;
     } else {
-        tell(&recorded, moment);
+        print_result(&recorded, moment);
     }
     Ok(Exit::Fine)
 }
@@ -164,7 +166,7 @@ fn warn_if_disabled(keys: &KeyStore) {
     }
 }
 
-/// How a key stands.
+/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum KeyState {
@@ -238,7 +240,7 @@ fn actor_word(actor: ActorType) -> &'static str {
     }
 }
 
-fn tell(recorded: &ApiKey, moment: Timestamp) {
+fn print_result(recorded: &ApiKey, moment: Timestamp) {
     let ApiKey { key, created, revoked, last_used } = recorded;
     let state = match KeyState::of(recorded, moment) {
         KeyState::Valid => styled(GREEN.bold(), "valid"),

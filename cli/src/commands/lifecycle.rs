@@ -1,4 +1,5 @@
-//! `quarantine`, `release`, `rollback`: a person's acts on a server or an entry, other than approving.
+//! `quarantine`, `release`, `rollback`: acts of a person on a server or an entry, other than
+//! approving.
 
 use crate::approver;
 use crate::arguments::{
@@ -31,10 +32,10 @@ pub(crate) fn quarantine(command: &ServerCommand, options: &Options) -> Result<E
         Quarantine::Stopped => "stopped",
         Quarantine::Already => "stopped already",
     };
-    tell(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)
+    print_result(&command.id, ServerStatus::Quarantined, words, stopped.shared, options)
 }
 
-/// Ends a quarantine: the server becomes what a fresh look at it makes of it.
+/// Ends a quarantine: a new check of the server decides its status.
 pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
     if let Some(gateway) = RemoteGateway::of(&command.gateway)? {
@@ -56,11 +57,11 @@ pub(crate) fn release(command: &ReleaseCommand, options: &Options) -> Result<Exi
     let (store, configured) = workplace.acting();
     let by = approver::by(&by);
     let decided = acts::release(store, &review.server, &surface, &configured, by)?;
-    tell(id, decided.status, "released", decided.shared, options)
+    print_result(id, decided.status, "released", decided.shared, options)
 }
 
-/// The server as it is now. Returns what was last seen of one that was pinned from a capture, or that cannot be started
-/// again because a word of its command was not stored.
+/// The server as it is now. Returns the last observation if the server was pinned from a capture,
+/// or if it cannot be started because a word of its command was not stored.
 fn look_again(
     workplace: &Workplace,
     review: &Review,
@@ -104,7 +105,7 @@ fn look_again(
     surface_of(&target.source, &workplace.launch_key, options)
 }
 
-/// Takes back the newest pin of an entry.
+/// Withdraws the newest pin of an entry.
 pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<Exit, Failure> {
     let id = &command.id;
     let mut workplace = Workplace::open(options)?;
@@ -113,10 +114,10 @@ pub(crate) fn rollback(command: &RollbackCommand, options: &Options) -> Result<E
     let (store, configured) = workplace.acting();
     let back = acts::rollback(store, &review, &command.key, &configured, approver::by(&by))?;
     let RolledBack { entry, status, shared } = back;
-    tell(id, status, &format!("{entry}: the previous pin applies again"), shared, options)
+    print_result(id, status, &format!("{entry}: the previous pin applies again"), shared, options)
 }
 
-fn tell(
+fn print_result(
     id: &ServerId,
     status: ServerStatus,
     words: &str,

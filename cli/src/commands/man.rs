@@ -1,4 +1,4 @@
-//! `holdpoint man`: manual pages, made from the same definition that reads the arguments.
+//! `holdpoint man`: writes manual pages, generated from the argument definitions.
 
 use crate::arguments::shell::ManCommand;
 use crate::arguments::{Arguments, Options};
@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 use std::path::Path;
 
-/// What `man` shows in the middle of a page's first line.
+/// The title in the middle of a page's first line.
 const MANUAL: &str = "Holdpoint";
 
 pub(crate) fn run(command: &ManCommand, options: &Options) -> Result<Exit, Failure> {
@@ -32,7 +32,8 @@ pub(crate) fn run(command: &ManCommand, options: &Options) -> Result<Exit, Failu
     Ok(Exit::Fine)
 }
 
-/// Writes a page for the command and for each subcommand, except hidden ones. Returns the files' names.
+/// Writes a page for the command and for each subcommand that is not hidden. Returns the names of
+/// the files.
 fn write_pages(command: clap::Command, folder: &Path) -> Result<Vec<String>, Failure> {
     let mut written = Vec::new();
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
@@ -44,7 +45,7 @@ fn write_pages(command: clap::Command, folder: &Path) -> Result<Vec<String>, Fai
     Ok(written)
 }
 
-/// The date is left blank: pages of one version are the same whenever they are made.
+/// The date is left blank, so that pages of one version are reproducible.
 fn page_of(command: clap::Command) -> Man {
     let source = concat!("holdpoint ", env!("CARGO_PKG_VERSION"));
     Man::new(command).manual(MANUAL).source(source).date(" ")

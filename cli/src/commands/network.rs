@@ -1,4 +1,4 @@
-//! `holdpoint network`: the install's side of the network. Nothing is on by default.
+//! `holdpoint network`: an install's side of the network. Everything is off by default.
 
 mod advisories;
 mod announced;
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &NetworkCommand, options: &Options) -> Result<Exit, F
     }
 }
 
-/// What is configured, with what the command line names over it.
+/// The configuration, overridden by the command line.
 fn named(configured: &Network, arguments: &DirectoryArguments) -> Result<Network, Failure> {
     let mut network = configured.clone();
     if let Some(url) = &arguments.url {
@@ -63,7 +63,7 @@ fn turn_on(command: &NetworkOn, options: &Options) -> Result<Exit, Failure> {
     folder.turn_on()?;
     let place = url.trim_end_matches('/');
     if network.contribute && ContributionsSince::read(&folder, place).is_none() {
-        // What was decided before stays here.
+        // Decisions made before contributing was turned on are never sent.
         ContributionsSince::begin(&folder, place, now());
     }
     let access = upper_tiers::access(

@@ -1,4 +1,4 @@
-//! `holdpoint pin`: look at a server now and pin what it says, as approved by the person who typed it.
+//! `holdpoint pin`: contacts a server now and pins its surface as approved by the user.
 
 use crate::approver;
 use crate::arguments::{Options, PinCommand};
@@ -48,12 +48,12 @@ pub(crate) fn run(command: &PinCommand, options: &Options) -> Result<Exit, Failu
     let network = LocalNetwork::open(workplace.home.path(), &workplace.configuration);
     let (store, configured) = workplace.acting();
     let pinned = pin(store, draft, target.launch.as_ref(), &configured, approver::by(&by))?;
-    let exit = tell(&target.id, &pinned, options, text)?;
+    let exit = print_result(&target.id, &pinned, options, text)?;
     network.refreshed().remark_pinned(&pinned.surface);
     Ok(sharing::exit(pinned.shared, exit))
 }
 
-/// Shows what is about to be approved. A change of a pinned server was shown with the question.
+/// Shows what is about to be approved. A change of a pinned server is already part of the question.
 fn preview(draft: &PinDraft, id: &ServerId, options: &Options, text: ServerText) {
     let is_shown = match &draft.question {
         PinQuestion::Nothing | PinQuestion::Marked(_) => true,
@@ -77,7 +77,7 @@ fn preview(draft: &PinDraft, id: &ServerId, options: &Options, text: ServerText)
     screen::say(styled(DIM, format!("all of it, once it is pinned: holdpoint show {id}")));
 }
 
-/// The first line of a description, or of the instructions.
+/// The first line of a description or of the instructions.
 fn first_line(entry: &Entry) -> Option<String> {
     let document = entry.document().ok()?;
     let root = document.root();
@@ -85,7 +85,7 @@ fn first_line(entry: &Entry) -> Option<String> {
     text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
-/// Says why the signer is not pinned with the server.
+/// Prints why the signer is not pinned with the server.
 fn remark_unvouched(admitted: Option<&Admitted>, options: &Options) {
     if let Some(denial) = admitted.and_then(Admitted::failure).filter(|_| !options.quiet) {
         screen::remark(styled(
@@ -99,7 +99,7 @@ fn remark_unvouched(admitted: Option<&Admitted>, options: &Options) {
     }
 }
 
-/// Asks the person what has to be asked.
+/// Asks the user every question that the draft needs.
 fn ask(
     draft: PinDraft,
     id: &ServerId,
@@ -131,12 +131,12 @@ fn ask(
     }
     match approver::confirm_yes(&workplace.configuration, question) {
         Ok(()) => Ok(draft),
-        // Without a person, or without a yes.
+        // No terminal, or the answer was not yes.
         Err(_) => Ok(draft.without_marked()),
     }
 }
 
-fn tell(
+fn print_result(
     id: &ServerId,
     pinned: &Pinned,
     options: &Options,

@@ -1,5 +1,5 @@
-//! `holdpoint pins --stdio`: the gate of an application that has both the client and the server. What `HomePin` of the SDKs
-//! speaks to (docs/pins-protocol.md).
+//! `holdpoint pins --stdio`: the gate for an application that contains both the client and the
+//! server. `HomePin` of the SDKs speaks this protocol (docs/pins-protocol.md).
 
 use crate::approver;
 use crate::arguments::Options;
@@ -47,7 +47,7 @@ pub(crate) fn run(_: &PinsCommand, options: &Options) -> Result<Exit, Failure> {
         session,
         wakes,
         errands,
-        // The application starts or reaches the server: where it comes from is not known here.
+        // The application starts or reaches the server, so its origin is not known here.
         origin: Box::new(|| None),
         admission: None,
         prober: None,
@@ -93,7 +93,7 @@ fn start(open: &Open, options: &Options, output: &ApplicationOutput) -> Result<S
     Ok((id, plan.open(records, options)?, end))
 }
 
-/// What a program tells a failure to start by.
+/// The reason code that tells a program why it could not start.
 fn reason_of(failure: &Failure) -> &'static str {
     match failure.exit {
         Exit::Usage => "configuration",
@@ -107,7 +107,8 @@ fn reason_of(failure: &Failure) -> &'static str {
     }
 }
 
-/// Reviews and approvals that the application asks for. The home is read again for each: a person may have decided.
+/// Reviews and approvals that the application asks for. Reads the home again each time: a person
+/// may have decided meanwhile.
 struct HomeActs {
     id: ServerId,
     options: Options,
@@ -180,7 +181,7 @@ struct Reviewed<'a> {
     entries: Vec<WaitingEntry<'a>>,
 }
 
-/// An entry that waits, with the whole of what was approved and of what is there now, byte for byte.
+/// A waiting entry, with the full approved and current texts, byte for byte.
 #[derive(Serialize)]
 struct WaitingEntry<'a> {
     #[serde(flatten)]

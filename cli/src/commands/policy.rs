@@ -29,7 +29,7 @@ fn check(command: &PolicyCheckCommand, options: &Options) -> Result<Exit, Failur
     let inputs = PolicyInputs::read(command.place.config.as_deref(), options)?;
     let policies = match compile(&inputs) {
         Ok(policies) => policies,
-        Err(problems) => return tell_mistakes(&inputs, &problems, options),
+        Err(problems) => return print_mistakes(&inputs, &problems, options),
     };
     let caller = command.subject.as_ref().map(|subject| caller(subject, command, &inputs));
     let explanation = match (&caller, &command.tool) {
@@ -42,9 +42,9 @@ fn check(command: &PolicyCheckCommand, options: &Options) -> Result<Exit, Failur
         screen::print_json(&check_document(&inputs, Some(&policies), policies.warnings(), &asked))?;
     } else {
         match (&explanation, &caller) {
-            (Some(explanation), _) => tell_explanation(explanation),
-            (None, Some(caller)) => tell_visible(&policies, &inputs, caller),
-            (None, None) => tell_summary(&policies, &inputs),
+            (Some(explanation), _) => print_explanation(explanation),
+            (None, Some(caller)) => print_visible(&policies, &inputs, caller),
+            (None, None) => print_summary(&policies, &inputs),
         }
     }
     let is_denied = explanation.is_some_and(|explanation| !explanation.decision.is_permit());
@@ -86,7 +86,7 @@ fn explain(
     Ok(policies.explain(caller, &AccessRequest::Call { server, tool, input }))
 }
 
-fn tell_mistakes(
+fn print_mistakes(
     inputs: &PolicyInputs,
     problems: &[PolicyProblem],
     options: &Options,
@@ -95,14 +95,14 @@ fn tell_mistakes(
         screen::print_json(&check_document(inputs, None, problems, &Asked::default()))?;
         return Ok(Exit::Usage);
     }
-    problems.iter().for_each(tell_problem);
+    problems.iter().for_each(print_problem);
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let mistakes = count(errors, "mistake", "mistakes");
     screen::say(styled(RED, format!("{mistakes}: a gateway does not start with these policies")));
     Ok(Exit::Usage)
 }
 
-fn tell_problem(problem: &PolicyProblem) {
+fn print_problem(problem: &PolicyProblem) {
     let style = match problem.severity {
         Severity::Error => RED,
         Severity::Warning => YELLOW,
@@ -110,8 +110,8 @@ fn tell_problem(problem: &PolicyProblem) {
     screen::say(styled(style, screen::readable(&problem.to_string())));
 }
 
-fn tell_summary(policies: &Policies, inputs: &PolicyInputs) {
-    policies.warnings().iter().for_each(tell_problem);
+fn print_summary(policies: &Policies, inputs: &PolicyInputs) {
+    policies.warnings().iter().for_each(print_problem);
     let number = count(policies.ids().count(), "policy", "policies");
     let files = count(inputs.files.len(), "file", "files");
     let servers = count(inputs.inventory.servers().count(), "server", "servers");
@@ -124,8 +124,8 @@ fn tell_summary(policies: &Policies, inputs: &PolicyInputs) {
     }
 }
 
-fn tell_visible(policies: &Policies, inputs: &PolicyInputs, caller: &Caller) {
-    policies.warnings().iter().for_each(tell_problem);
+fn print_visible(policies: &Policies, inputs: &PolicyInputs, caller: &Caller) {
+    policies.warnings().iter().for_each(print_problem);
     let mut is_empty = true;
     for server in inputs.inventory.servers() {
         let visible = policies.visible(caller, server.id());
@@ -149,7 +149,7 @@ fn tell_visible(policies: &Policies, inputs: &PolicyInputs, caller: &Caller) {
     }
 }
 
-fn tell_explanation(explanation: &Explanation) {
+fn print_explanation(explanation: &Explanation) {
     let style = if explanation.decision.is_permit() { GREEN } else { RED };
     let text = explanation.to_string();
     let mut lines = text.lines();
@@ -167,7 +167,7 @@ fn test(command: &PolicyTestCommand, options: &Options) -> Result<Exit, Failure>
         .map_err(|error| Failure::usage(format!("`{}`: {error}", command.file.display())))?;
     let policies = match compile(&inputs) {
         Ok(policies) => policies,
-        Err(problems) => return tell_mistakes(&inputs, &problems, options),
+        Err(problems) => return print_mistakes(&inputs, &problems, options),
     };
     let results = table.run(&policies);
     let failed = results.iter().filter(|case| !case.passed).count();
@@ -189,7 +189,7 @@ fn test(command: &PolicyTestCommand, options: &Options) -> Result<Exit, Failure>
     Ok(if failed == 0 { Exit::Fine } else { Exit::Denied })
 }
 
-/// What was asked about a caller, in JSON.
+/// The JSON answer to a question about a caller.
 #[derive(Default)]
 struct Asked {
     visible: Option<Vec<Value>>,

@@ -1,4 +1,4 @@
-//! `holdpoint receipts`: what was decided, provably.
+//! `holdpoint receipts`: reads, exports, verifies and proves receipts.
 
 use crate::arguments::Options;
 use crate::arguments::receipts::{EvidenceArguments, ReceiptsCommand, ReceiptsSubcommand};
@@ -25,7 +25,7 @@ pub(crate) fn run(command: &ReceiptsCommand, options: &Options) -> Result<Exit, 
     }
 }
 
-/// As [`folder`], and none where the home has no receipts yet: then there is nothing to be read, and nothing wrong.
+/// Like [`folder`], but `None` if the home has no receipts yet, which is not an error.
 fn folder_if_any(named: Option<&Path>, options: &Options) -> Result<Option<DiskFolder>, Failure> {
     if named.is_none() && !home_path(options)?.join("receipts").exists() {
         return Ok(None);
@@ -33,7 +33,7 @@ fn folder_if_any(named: Option<&Path>, options: &Options) -> Result<Option<DiskF
     folder(named, options).map(Some)
 }
 
-/// The folder that is named, or the home's. Nothing is made: evidence is only looked at.
+/// The named folder, or that of the home. Never creates it: these commands only read evidence.
 fn folder(named: Option<&Path>, options: &Options) -> Result<DiskFolder, Failure> {
     let path = match named {
         Some(path) => path.to_owned(),
@@ -52,7 +52,7 @@ fn folder(named: Option<&Path>, options: &Options) -> Result<DiskFolder, Failure
     }
 }
 
-/// The keys that are named, or the home's.
+/// The named keys, or those of the home.
 fn keys(evidence: &EvidenceArguments, options: &Options) -> Result<Keyring, Failure> {
     let path: PathBuf = match &evidence.key {
         Some(path) => path.clone(),
@@ -69,7 +69,7 @@ fn keys(evidence: &EvidenceArguments, options: &Options) -> Result<Keyring, Fail
     public_keys(&path).map_err(Failure::usage)
 }
 
-/// A small file that the user names.
+/// Reads a small file that the user named.
 fn read_file(path: &Path, limit: u64) -> Result<String, Failure> {
     use std::io::Read;
     let named =

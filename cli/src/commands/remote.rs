@@ -1,5 +1,5 @@
-//! The lifecycle commands with `--gateway`: what they print and do without one, of the servers behind a gateway that runs
-//! elsewhere.
+//! The lifecycle commands with `--gateway`: same output and effects as without it, but for the
+//! servers of a remote gateway.
 
 use crate::approver;
 use crate::arguments::{ApproveCommand, Options, ReviewCommand, StatusCommand};
@@ -215,7 +215,7 @@ pub(crate) fn approve(
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
     approver::confirm(&configuration, &what, || chosen.iter().for_each(|entry| say_entry(entry)))?;
     let decided = gateway.post(&format!("/servers/{id}/approve"), Some(&body))?;
-    tell(id, &decided, &format!("approved {entries}"), options)
+    print_result(id, &decided, &format!("approved {entries}"), options)
 }
 
 /// `quarantine --gateway`.
@@ -226,7 +226,7 @@ pub(crate) fn quarantine(
 ) -> Result<Exit, Failure> {
     let decided = gateway.post(&format!("/servers/{id}/quarantine"), None)?;
     let words = if at(&decided, "already") == true { "stopped already" } else { "stopped" };
-    tell(id, &decided, words, options)
+    print_result(id, &decided, words, options)
 }
 
 /// `release --gateway`.
@@ -238,10 +238,15 @@ pub(crate) fn release(
     let configuration = Configuration::read(&home_path(options)?.join("holdpoint.toml"))?;
     approver::confirm_yes(&configuration, &format!("Release server `{id}` from quarantine?"))?;
     let decided = gateway.post(&format!("/servers/{id}/release"), None)?;
-    tell(id, &decided, "released", options)
+    print_result(id, &decided, "released", options)
 }
 
-fn tell(id: &ServerId, decided: &Value, words: &str, options: &Options) -> Result<Exit, Failure> {
+fn print_result(
+    id: &ServerId,
+    decided: &Value,
+    words: &str,
+    options: &Options,
+) -> Result<Exit, Failure> {
     if options.json {
         screen::print_json(decided)?;
         return Ok(Exit::Fine);
@@ -261,7 +266,8 @@ fn server(gateway: &RemoteGateway, id: &ServerId, shown: ServerText) -> Result<V
     gateway.get(&format!("/servers/{id}{query}"))
 }
 
-/// The hash that names what waits: of the entry as it is now, or of the one that is gone.
+/// The hash that identifies a waiting entry: its current hash, or the former one if the entry is
+/// gone.
 fn hash_of(entry: &Value) -> Option<&str> {
     let hash = at(entry, "entry_hash");
     at(hash, "after").as_str().or(at(hash, "before").as_str())
@@ -272,7 +278,7 @@ fn is_called(entry: &Value, key: &str) -> bool {
     own == key || key.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')) == Some(own)
 }
 
-/// A member; null where there is none.
+/// A member of a document; null if it is missing.
 fn at<'v>(document: &'v Value, member: &str) -> &'v Value {
     document.get(member).unwrap_or(&Value::Null)
 }

@@ -1,4 +1,5 @@
-//! `holdpoint review`: what changed, before and after, with the commands to act; `-i` walks through it.
+//! `holdpoint review`: shows what changed, before and after, with the commands to act; `-i` asks
+//! about each change.
 
 use crate::approver;
 use crate::arguments::{Options, ReviewCommand};
@@ -154,7 +155,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, others: &Others, t
         paragraph.place = Some((place + 1, total));
         screen::say("");
         paragraph.show();
-        // A first approval is of all that the server says.
+        // The first approval always covers everything that the server says.
         let is_quarantined = judged.status() == ServerStatus::Quarantined;
         let is_one_of_all = judged.awaits_first_approval() || is_quarantined;
         let hash = hash_of(entry).filter(|_| entry.can_be_approved() && !is_one_of_all);
@@ -178,7 +179,7 @@ fn show_server(id: &ServerId, judged: &Review, usage: &Usage, others: &Others, t
     say_command("stop the server:", &words(&["holdpoint", "quarantine", id.as_str()]));
 }
 
-/// Whether calls are decided on one by one, and the change concerns none that is valid.
+/// Whether calls are decided one by one and the change affects no valid call.
 fn holds_no_call(judged: &Review, entry: &Judgement) -> bool {
     match judged.reach(entry) {
         Some(CallReach::Parameters(reached)) => reached.is_empty(),
@@ -193,7 +194,7 @@ fn say_heading(id: &ServerId, judged: &Review) {
     }
 }
 
-/// Nothing of a quarantined server can be approved before it is released.
+/// Says that nothing of a quarantined server can be approved before its release.
 fn say_quarantined(id: &ServerId) {
     screen::say("quarantined: it is not served, and nothing can be approved before its release");
     say_command("release it:     ", &words(&["holdpoint", "release", id.as_str()]));
@@ -214,13 +215,13 @@ fn approve_words(
 ) -> Vec<String> {
     let mut typed = words(&["holdpoint", "approve", id.as_str()]);
     typed.extend(key);
-    // One word, so that a long command is not broken between the two.
+    // Push both as one word, so that a wrapped command is not broken between them.
     typed.push(format!("--hash {hash}"));
     typed
 }
 
-/// The entry's name as a word of a command. A name that cannot be shown as it is, or is very long, is left out: the
-/// hash alone names the entry.
+/// The entry's name as a word of a command. Returns `None` for a name that cannot be shown
+/// unescaped or is very long: the hash alone identifies the entry.
 fn key_word(entry: &Judgement, text: ServerText) -> Option<String> {
     let key = &entry.id.key;
     let is_shown = screen::name(key) == *key && text.name(key, entry.before.is_some()) == *key;

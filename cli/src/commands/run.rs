@@ -1,4 +1,5 @@
-//! `holdpoint run`: the gate in front of one server, between our standard input and output and the server's.
+//! `holdpoint run`: the gate in front of one server, between our standard input and output and the
+//! server.
 
 use crate::arguments::{Options, RunCommand};
 use crate::behavior;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use wire::remote::{RemoteFailure, RemoteLimits, TlsKey, remote};
 use wire::{HttpEndpoint, ObserveError, StdioLaunch, Upstream};
 
-/// The exit code of a server that a signal ended, beside the signal's number.
+/// Added to the signal number for the exit code of a server that a signal ended.
 const SIGNALLED: i32 = 128;
 
 pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failure> {
@@ -44,7 +45,8 @@ pub(crate) fn run(command: &RunCommand, options: &Options) -> Result<Exit, Failu
     }
     check_descriptors()?;
     let reach = Reach::of(&command.upstream)?;
-    // An id that has to be made depends on the home's key. Otherwise the server starts before the home is opened.
+    // Making an id requires the home's key. With a given id, the server can start before the home
+    // is opened.
     let mut opened = None;
     let id = match &command.server {
         Some(id) => id.clone(),
@@ -96,7 +98,7 @@ fn run_program(
     if admission.is_some_and(|rules| rules.terms.flavor() == Flavor::Enclaved) {
         return run_once_admitted(command, options, id, reach, opened, file);
     }
-    // The server starts while the gate gets ready; nothing reaches it before.
+    // Start the server while the gate gets ready. Nothing is sent to it before that.
     let become_with = std::env::current_exe().ok();
     let (process, input, output) = ServerProcess::start(launch, become_with).map_err(|error| {
         let program = shown_program(&program);
@@ -132,7 +134,8 @@ fn run_program(
     end(running.finish()?)
 }
 
-/// Under the enclaved flavor the program gets its environment, and is started at all, only once it is admitted.
+/// Under the enclaved flavor, the program is only started, with its environment, once it is
+/// admitted.
 fn run_once_admitted(
     command: &RunCommand,
     options: &Options,
@@ -191,7 +194,7 @@ fn end(ended: Ended) -> Result<Exit, Failure> {
     }
 }
 
-/// An empty list of tools without a word would look like a broken server.
+/// Says why there are no tools: an empty list without explanation would look like a broken server.
 fn say_without_tools(id: &ServerId, options: &Options) {
     if !options.quiet {
         screen::remark(format!(
@@ -201,11 +204,11 @@ fn say_without_tools(id: &ServerId, options: &Options) {
     }
 }
 
-/// What of the way to the server is known only while it is being started or reached.
+/// The facts about the way to the server that are only known once it is started or reached.
 enum FirstLook {
-    /// The program's file, and its processes.
+    /// The program's file and its process group.
     Program(PathBuf, ServerGroup),
-    /// A program's file. It is started once it is admitted.
+    /// The program's file. The program is started once it is admitted.
     Unstarted(PathBuf, Handover),
     Key(TlsKey),
 }
@@ -226,7 +229,7 @@ impl FirstLook {
     }
 }
 
-/// All of a session but its threads.
+/// A session that is ready to run, without its threads.
 struct Prepared {
     session: Arc<Session>,
     wakes: Receiver<Wake>,
@@ -321,7 +324,7 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(code & 0xff).unwrap_or(1)
 }
 
-/// The words of a server that this process is to become, where it was started for that.
+/// The command line of the server that this process is to become, if it was started for that.
 pub(crate) fn words_to_become() -> Option<impl Iterator<Item = OsString>> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == BECOME).then_some(words)

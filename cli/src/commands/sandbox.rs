@@ -1,5 +1,5 @@
-//! `holdpoint sandbox`: runs a program under a server's profile, to try it; says what was denied, proposes a profile, and
-//! lists the packages whose hosts are known.
+//! `holdpoint sandbox`: tries a program under a server's profile; reports what was denied, proposes
+//! a profile, and lists the packages whose hosts are known.
 
 mod findings;
 
@@ -26,9 +26,9 @@ use std::time::Duration;
 use wire::StdioLaunch;
 use wire::process::Environment;
 
-/// The id under which programs are tried that are no server's.
+/// The server id for trials of programs that belong to no server.
 const TRIED: &str = "sandbox-trial";
-/// How long what a program said last may take to be copied once it has ended.
+/// How long the last output may take to be copied after the program has ended.
 const COPY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(command: &SandboxCommand, options: &Options) -> Result<Exit, Failure> {
@@ -110,7 +110,7 @@ fn try_program(command: &SandboxCommand, options: &Options) -> Result<Exit, Fail
     };
     let Confined { command: mut start, watch } = sandbox::confine(&profile, &launch, &embedder)
         .map_err(|source| refused(ConfineError::Refused { source }))?;
-    // Only a terminal is handed over. A file is not: the program could read and truncate it.
+    // Hand over only a terminal. A program could read and truncate a file.
     let is_piped = options.json || !std::io::stdout().is_terminal();
     let output = if is_piped { Stdio::piped() } else { Stdio::inherit() };
     start.stdin(Stdio::inherit()).stdout(output).stderr(Stdio::piped());
@@ -126,7 +126,8 @@ fn try_program(command: &SandboxCommand, options: &Options) -> Result<Exit, Fail
     let level = watch.level();
     drop((watch, embedder));
     for copied in [output, errors].into_iter().flatten() {
-        // A process that outlives the program, which only `partial` lets happen, may hold the pipe.
+        // A process that outlives the program, which only `partial` allows, may still hold the
+        // pipe.
         let _ = copied.recv_timeout(COPY_TIMEOUT);
     }
     let code = u8::try_from(status.code().unwrap_or(1) & 0xff).unwrap_or(1);
@@ -142,7 +143,7 @@ fn try_program(command: &SandboxCommand, options: &Options) -> Result<Exit, Fail
     Ok(Exit::Server(code))
 }
 
-/// Copies what a program says until it ends. The receiver hears of the end.
+/// Copies a program's output until it ends, then notifies the receiver.
 fn copy(
     mut from: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
@@ -156,7 +157,7 @@ fn copy(
     copied
 }
 
-/// The profile that is tried: that of the configuration, with what the command line says over it.
+/// The profile to try: the configuration, overridden by the command line.
 fn keys(command: &SandboxCommand, configured: &Sandbox) -> Result<Sandbox, Failure> {
     let wanted = SandboxArguments {
         sandbox: Some(SandboxProfile::Isolated),

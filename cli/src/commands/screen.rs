@@ -1,4 +1,5 @@
-//! `holdpoint screen`: reads a contract adversarially and says what was found. It pins nothing and stops no call.
+//! `holdpoint screen`: reads a contract adversarially and reports the findings. It pins nothing and
+//! stops no call.
 
 mod document;
 mod intent;
@@ -22,11 +23,11 @@ use engine::origin::words_of;
 use intent::read_asking;
 use wire::Upstream;
 
-/// What was screened, and where it came from.
+/// A screened surface and its source.
 pub(crate) struct Screened {
     pub(crate) surface: Surface,
     pub(crate) screening: Screening,
-    /// The text of the file and its name, where a file was screened.
+    /// The text of the file and its name, if a file was screened.
     pub(crate) file: Option<(String, String)>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn run(command: &ScreenCommand, options: &Options) -> Result<Exit, Fa
 fn screened(command: &ScreenCommand, options: &Options) -> Result<Screened, Failure> {
     let Some(path) = &command.file else { return listed(command, options) };
     let surface = captured(path).map_err(|mut failure| {
-        // A contract that cannot be read in one way is no contract to screen.
+        // A contract that cannot be parsed unambiguously cannot be screened.
         if failure.exit == Exit::Held {
             failure.exit = Exit::Unreachable;
         }
@@ -146,7 +147,7 @@ fn say_finding(finding: &Finding, text: ServerText) {
     }
 }
 
-/// What there was to read.
+/// The number of entries that were read.
 fn counted(surface: &Surface) -> String {
     let parts = EntryType::ALL.into_iter().filter_map(|kind| {
         let count = surface.entries().filter(|entry| entry.entry_type() == kind).count();

@@ -1,4 +1,4 @@
-//! `holdpoint show SERVER`: what a server says of itself, as it is pinned.
+//! `holdpoint show SERVER`: shows a server's pinned contract.
 
 use crate::arguments::{Options, ShowServerCommand};
 use crate::failure::{Exit, Failure};
@@ -42,7 +42,7 @@ pub(crate) fn run(command: &ShowServerCommand, options: &Options) -> Result<Exit
         screen::say(styled(BOLD, format!("━━ {id} ━━")));
         let entries = count(shown.len(), "entry", "entries");
         screen::say(format!("{entries}, as pinned: these are the server's own words"));
-        shown.iter().for_each(|pin| tell(pin));
+        shown.iter().for_each(|pin| print_result(pin));
     });
     Ok(Exit::Fine)
 }
@@ -65,7 +65,7 @@ fn document(pin: &Pin) -> serde_json::Value {
     })
 }
 
-fn tell(pin: &Pin) {
+fn print_result(pin: &Pin) {
     let entry = &pin.entry;
     let name = match entry.entry_type() {
         EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),

@@ -1,4 +1,4 @@
-//! `holdpoint sign-in` and `holdpoint sign-out`: the person's own account at a remote server.
+//! `holdpoint sign-in` and `holdpoint sign-out`: the user's own account at a remote server.
 
 use crate::arguments::Options;
 use crate::arguments::sign_in::{SignInCommand, SignOutCommand};
@@ -34,10 +34,10 @@ struct SignInDocument {
     issuer: String,
     /// signed_in or signed_out
     state: &'static str,
-    /// What the person allowed.
+    /// The scopes that the user granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     scopes: Option<Vec<String>>,
-    /// Whether the authorization server took the tokens back.
+    /// Whether the authorization server revoked the tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     revoked: Option<bool>,
 }
@@ -58,7 +58,7 @@ pub(crate) fn sign_in(command: &SignInCommand, options: &Options) -> Result<Exit
     let recorder = recorder(&workplace)?;
     recording.record_to(recorder.clone());
     let person = target.person(options.quiet, recording.clone());
-    // The keyring is asked outside of the runtime: it has one of its own.
+    // Access the keyring outside of the runtime: the keyring has its own.
     let _lock = vault.lock().map_err(Failure::internal)?;
     let former = vault.load().map_err(Failure::internal)?;
     let outcome = match wait(person.sign_in(None, Vec::new()))? {
@@ -66,7 +66,7 @@ pub(crate) fn sign_in(command: &SignInCommand, options: &Options) -> Result<Exit
             vault.save(&grant).map_err(Failure::internal)?;
             let (issuer, scopes) = (grant.issuer.clone(), grant.scopes.clone());
             recording.record(&SignInEvent::Completed { issuer, scopes });
-            // The new sign-in replaces it.
+            // The new sign-in replaces the former one.
             if let Some(former) = former {
                 let _ = wait(target.oauth().revoke(&former, now()))?;
             }
@@ -141,7 +141,7 @@ pub(crate) fn sign_out(command: &SignOutCommand, options: &Options) -> Result<Ex
     Ok(Exit::Fine)
 }
 
-/// Revokes and deletes one sign-in. It is deleted here whatever the authorization server says.
+/// Revokes and deletes one sign-in. It is deleted here whatever the authorization server answers.
 fn end(
     sign_in: &KnownSignIn,
     known: &KnownSignIns,
@@ -196,7 +196,7 @@ fn say_ended(sign_in: &KnownSignIn, revoked: &Result<bool, SignInError>) {
     }
 }
 
-/// The server that is meant, and where it is.
+/// The server that the command names, and its address.
 fn addressed(
     command: &SignInCommand,
     workplace: &Workplace,

@@ -1,4 +1,4 @@
-//! `holdpoint stats`: counts from this machine. Nothing is sent anywhere.
+//! `holdpoint stats`: counts from this machine. Sends nothing.
 
 mod period;
 
@@ -44,18 +44,18 @@ pub(crate) fn run(command: &StatsCommand, options: &Options) -> Result<Exit, Fai
     if options.json {
         screen::print_json(&card)?;
     } else {
-        tell(&card, options);
+        print_result(&card, options);
     }
     Ok(Exit::Fine)
 }
 
-/// A day as a date.
+/// Formats a day as a date.
 pub(crate) fn date(day: Day) -> String {
     let moment = Timestamp(day.0.saturating_mul(86_400_000)).to_string();
     moment.split('T').next().unwrap_or_default().to_owned()
 }
 
-/// The counts of some periods.
+/// The counts of several periods.
 fn gather<const N: usize>(
     workplace: &Workplace,
     spans: [Days; N],
@@ -86,7 +86,7 @@ fn gather<const N: usize>(
     Ok((pinned, periods))
 }
 
-fn tell(card: &Card, options: &Options) {
+fn print_result(card: &Card, options: &Options) {
     let pinned = format!(
         "{} pinned on {}",
         count(card.pinned.tools, "tool", "tools"),
@@ -101,7 +101,7 @@ fn tell(card: &Card, options: &Options) {
         }
         return;
     }
-    // Two columns of 16 where there is room.
+    // Two columns of 16 if there is room.
     let column = if screen::width() < 66 { 13 } else { 16 };
     let heading =
         format!("{:<34}{:>column$}{:>column$}", pinned, days_words(card.days), "before that");
@@ -134,7 +134,7 @@ struct Row {
     name: String,
     this: String,
     before: String,
-    /// Shown even if it is zero.
+    /// Whether the row is shown even if it is zero.
     is_always: bool,
 }
 

@@ -1,4 +1,5 @@
-//! `holdpoint status`: servers, their pins and on what basis, what is held or waits and since when.
+//! `holdpoint status`: servers, their pins and the basis of each, and what is held or waits and
+//! since when.
 
 mod short;
 
@@ -49,7 +50,7 @@ struct ServerDocument<'a> {
     surface_hash: Option<SurfaceHash>,
     waiting: Vec<WaitingDocument<'a>>,
     admission: Option<&'a LastCheck>,
-    /// How its process was last confined; `None` for a server that is not a program.
+    /// How the server's process was last confined; `None` if the server is not a program.
     sandbox: Option<SandboxDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<&'a str>,
@@ -65,7 +66,7 @@ struct SandboxDocument {
 #[derive(Debug, Serialize)]
 struct WaitingDocument<'a> {
     since: Option<Timestamp>,
-    /// How many of the last calls the change would have stopped.
+    /// How many of the recent calls the change would have stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<StoppedCalls>,
     #[serde(flatten)]
@@ -160,7 +161,7 @@ pub(crate) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
     Ok(Exit::Fine)
 }
 
-/// The servers of these that Holdpoint holds a credential for.
+/// Lists those of these servers that Holdpoint holds a credential for.
 fn say_sign_ins(ids: &[ServerId], workplace: &Workplace, options: &Options) {
     let known = KnownSignIns::read(workplace.home.path());
     for sign_in in ids.iter().filter_map(|id| known.of(id)).filter(|_| !options.quiet) {
@@ -168,19 +169,19 @@ fn say_sign_ins(ids: &[ServerId], workplace: &Workplace, options: &Options) {
     }
 }
 
-/// A server, and how it stands.
+/// A server and its state.
 #[derive(Debug)]
 struct Standing<'a> {
     id: &'a ServerId,
     judged: Review,
     since: Since,
     check: Option<LastCheck>,
-    /// How it was last started, if it ever was confined.
+    /// How the server was last started, if it ever was confined.
     start: Option<LastStart>,
 }
 
 impl Standing<'_> {
-    /// How its process is confined; `None` for a server that is not a program.
+    /// How the server's process is confined; `None` if the server is not a program.
     fn sandbox(&self) -> Option<SandboxDocument> {
         let server = self.judged.server.snapshot.server.as_ref()?;
         match server.launch.as_ref()? {
@@ -199,7 +200,7 @@ impl Standing<'_> {
     }
 }
 
-/// Servers that run with all rights of the user.
+/// Warns of servers that run with all rights of the user.
 fn say_unconfined(groups: &[OneByLaunch<'_>], options: &Options) {
     let is_open = |group: &&OneByLaunch<'_>| {
         group.first.sandbox().is_some_and(|sandbox| sandbox.level == Level::None)
@@ -212,7 +213,7 @@ fn say_unconfined(groups: &[OneByLaunch<'_>], options: &Options) {
     }
 }
 
-/// Servers of hosts that start without the gate: that none of the above changed says nothing of them.
+/// Warns of hosts' servers that start without the gate: the list above says nothing about them.
 fn say_unguarded(options: &Options) {
     let unguarded = hosting::count_unguarded();
     if unguarded > 0 && !options.quiet {
@@ -221,7 +222,8 @@ fn say_unguarded(options: &Options) {
     }
 }
 
-/// The servers of the store, and those that were never admitted: a gate ran for these, but there is nothing to pin.
+/// The servers in the store, and servers that were never admitted: a gate ran for those, but they
+/// have no pins.
 fn ids_to_show(workplace: &Workplace) -> Result<Vec<ServerId>, Failure> {
     let mut ids: BTreeSet<ServerId> =
         workplace.store.servers()?.into_iter().map(|server| server.id).collect();

@@ -1,4 +1,4 @@
-//! `holdpoint store migrate`: what Holdpoint remembers, moved to another database.
+//! `holdpoint store migrate`: moves Holdpoint's data to another database.
 
 use crate::arguments::Options;
 use crate::arguments::store::{MigrateCommand, StoreCommand, StoreSubcommand};
@@ -41,7 +41,8 @@ fn migrate(command: &MigrateCommand, options: &Options) -> Result<Exit, Failure>
     Ok(Exit::Fine)
 }
 
-/// Parses a location. Other users of the machine can see a password in the arguments when they list processes.
+/// Parses a location, and warns of a password in it: other users can see arguments in the process
+/// list.
 fn place(option: &str, text: &str) -> Result<Location, Failure> {
     let location =
         Location::parse(text).map_err(|error| Failure::usage(format!("`{option}`: {error}")))?;

@@ -1,5 +1,5 @@
-//! `holdpoint uninstall`: takes the gate out of every host, then removes the watcher and the binary. Pins and receipts
-//! stay, unless they are to go as well.
+//! `holdpoint uninstall`: removes the gate from every host, then removes the watcher and the
+//! binary. Pins and receipts stay unless `--purge` is given.
 
 mod purge;
 
@@ -18,22 +18,24 @@ use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// What would be done.
+/// The steps of an uninstall.
 #[derive(Debug)]
 struct Farewell {
     workshop: Workshop,
     plans: Vec<Plan>,
-    /// Files that cannot be unwired, and why. While there are any, what their entries start has to stay.
+    /// Files that cannot be unwired, and why. If there are any, the binary that their entries start
+    /// has to stay.
     left: Vec<Left>,
     has_watcher: bool,
-    /// Where the installer put the binary. One that was installed in another way is left to that way.
+    /// The binary in the place where the installer puts it. Other installations are left to the
+    /// tool that made them.
     program: Option<PathBuf>,
-    /// The program that runs now, where it stays.
+    /// The running program, if it is not removed.
     kept: Option<Kept>,
     purge: Option<Purge>,
 }
 
-/// What stays, and what to type to remove it.
+/// A program that stays, and the command that removes it.
 #[derive(Debug, Serialize)]
 struct Kept {
     path: PathBuf,
@@ -66,7 +68,7 @@ pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit,
         if options.json {
             screen::print_json(&farewell.document(false))?;
         }
-        return Ok(if farewell.left.is_empty() { Exit::Fine } else { stand_in_the_way() });
+        return Ok(if farewell.left.is_empty() { Exit::Fine } else { refuse_removal() });
     }
     confirm(command)?;
     let witness = Witness::open(options)?;
@@ -82,8 +84,8 @@ pub(crate) fn run(command: &UninstallCommand, options: &Options) -> Result<Exit,
     Ok(Exit::Fine)
 }
 
-/// While an entry names the binary, the binary stays: its server would not start.
-fn stand_in_the_way() -> Exit {
+/// If an entry still names the binary, the binary stays: otherwise its server would not start.
+fn refuse_removal() -> Exit {
     screen::remark(
         "nothing is removed while a host's file names holdpoint and cannot be changed: fix it, or remove the entry by hand, then type `holdpoint uninstall` again",
     );
@@ -111,7 +113,8 @@ impl Farewell {
     fn of(command: &UninstallCommand, options: &Options) -> Result<Farewell, Failure> {
         let workshop = wiring::workshop(options, None)?;
         let (mut plans, mut left) = (Vec::new(), Vec::new());
-        // The binary goes: an entry that a person wrote could not start its server any more either.
+        // The binary is removed, so also unwire entries that a person wrote: they could not start
+        // their servers any more.
         let everything = Choice { by_hand: true, ..Choice::default() };
         for config in hosting::files(options)? {
             match workshop.plan(&config, Aim::Unwire, &everything) {
@@ -126,7 +129,7 @@ impl Farewell {
                         left.push(Left { path: config.path, problem: error.to_string() });
                     }
                 },
-                // A file that cannot be read is assumed not to start this program.
+                // Assume that an unreadable file that does not mention holdpoint does not start it.
                 Err(error) if names_us(&config.path) => {
                     left.push(Left { path: config.path, problem: error.to_string() });
                 }
@@ -205,7 +208,7 @@ impl Farewell {
         }
     }
 
-    /// What a person is told at the end: all that is left, with what to type.
+    /// The final message: what is left, with the commands to remove it.
     fn last_words(&self) -> String {
         match &self.kept {
             None => "done".to_owned(),
@@ -215,8 +218,8 @@ impl Farewell {
         }
     }
 
-    /// The watcher goes first, or it would see the hosts' files change; the binary goes last, or an entry could name
-    /// what is not there.
+    /// The watcher is removed first, or it would react to the changes of hosts' files; the binary
+    /// last, or an entry could name a missing file.
     fn carry_out(self, mut witness: Witness) -> Result<(), Failure> {
         let named = |path: &PathBuf, error: std::io::Error| {
             Failure::internal(format!("`{}`: {error}", path.display()))
@@ -229,7 +232,7 @@ impl Farewell {
             unwire(&self.workshop, plan)?;
             witness.record(Aim::Unwire, host, &changed);
         }
-        // Nothing of the home is open when it goes.
+        // Close the home before it is deleted.
         drop(witness);
         if let Some(purge) = &self.purge {
             for left in purge.carry_out()? {
@@ -246,7 +249,8 @@ impl Farewell {
     }
 }
 
-/// A host that runs may write back what it had read: the file is looked at once more before what it names is gone.
+/// Unwires a file and checks it again: a running host may write back what it had read, and the
+/// binary must not be removed then.
 fn unwire(workshop: &Workshop, plan: Plan) -> Result<(), Failure> {
     let (config, aim) = (plan.config.clone(), plan.aim);
     workshop.apply(plan).map_err(Failure::internal)?;
@@ -265,7 +269,7 @@ fn is_same(one: &Path, other: Option<&Path>) -> bool {
     other.is_some_and(|other| real(one) == real(other))
 }
 
-/// What removes a program that came in another way than by the installer.
+/// The command that removes a program that did not come from the installer.
 fn removal_of(program: &Path) -> String {
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo = cargo.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
@@ -277,7 +281,7 @@ fn removal_of(program: &Path) -> String {
     }
 }
 
-/// Whether a file that cannot be parsed mentions us at all.
+/// Whether a file that cannot be parsed mentions holdpoint at all.
 fn names_us(path: &std::path::Path) -> bool {
     use std::io::Read;
     let mut bytes = Vec::new();

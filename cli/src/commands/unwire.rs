@@ -1,4 +1,5 @@
-//! `holdpoint unwire`: takes the gate out of hosts' configuration files, byte for byte if no other program has written since.
+//! `holdpoint unwire`: removes the gate from hosts' configuration files. Files that no other
+//! program has written since are restored byte for byte.
 
 use crate::arguments::Options;
 use crate::arguments::hosts::UnwireCommand;
@@ -18,7 +19,8 @@ pub(crate) fn run(command: &UnwireCommand, options: &Options) -> Result<Exit, Fa
     wiring::run(Aim::Unwire, &workshop, &configs, &choice, selection, options, || Ok(()))
 }
 
-/// Every file with something of ours in it: those of the hosts, and those that only the journal knows.
+/// Every file that contains one of our entries: the files of hosts, and files that only the journal
+/// knows.
 pub(crate) fn wired_configs(
     workshop: &Workshop,
     hosts: &[&'static Host],

@@ -1,5 +1,5 @@
-//! `holdpoint watch`: guards or tells of servers that are added to a host later, as a service of the user and never as
-//! root.
+//! `holdpoint watch`: guards or reports servers that are later added to a host. Runs as a service
+//! of the user, never as root.
 
 mod look;
 mod memory;
@@ -27,9 +27,9 @@ use std::path::Path;
 use std::time::Duration;
 use store::Home;
 
-/// Held by the watcher that runs.
+/// The lock that the running watcher holds.
 const LOCK: &str = "watch.lock";
-/// For containers in which root is the only user.
+/// An override for containers in which root is the only user.
 const ALLOW_ROOT: &str = "HOLDPOINT_ALLOW_ROOT";
 
 pub(crate) fn run(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
@@ -43,7 +43,8 @@ pub(crate) fn run(command: &WatchCommand, options: &Options) -> Result<Exit, Fai
     if command.install { install(command, options) } else { watch(command, options) }
 }
 
-/// The watcher changes files whenever it sees fit: with root's rights that would reach further than one user's hosts.
+/// The watcher changes files on its own: with root's rights that could affect more than one user's
+/// hosts.
 fn refuse_root() -> Result<(), Failure> {
     #[cfg(unix)]
     let is_root = rustix::process::getuid().is_root();
@@ -75,7 +76,7 @@ fn watch(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     }
     loop {
         for event in lookout.look()? {
-            tell(&event, options)?;
+            print_result(&event, options)?;
         }
         if command.once {
             return Ok(Exit::Fine);
@@ -84,7 +85,7 @@ fn watch(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-/// One watcher a home: two would both change the same file.
+/// Ensures one watcher per home: two would both change the same file.
 fn lock(home: &Path) -> Result<File, Failure> {
     let path = home.join(LOCK);
     let mut opening = File::options();
@@ -119,7 +120,7 @@ struct EventDocument<'a> {
     problem: Option<&'a str>,
 }
 
-fn tell(event: &Event, options: &Options) -> Result<(), Failure> {
+fn print_result(event: &Event, options: &Options) -> Result<(), Failure> {
     let Event { kind, host, host_title, path, server, id, problem } = event;
     let (server, problem) = (server.as_deref(), problem.as_deref());
     if let (Some(name), EventKind::Wired | EventKind::Added) = (server, *kind) {
@@ -178,7 +179,7 @@ fn install(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
         is_auto: command.auto,
         variables: &variables,
     };
-    // What is there now is what the person has just decided on: only what comes later is new.
+    // The user has just decided on the existing servers: only servers added later count as new.
     let mut memory = Lookout::new(
         surroundings.clone(),
         wiring::workshop(options, None)?,
@@ -204,7 +205,7 @@ fn install(command: &WatchCommand, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Those that are set, of all that move a host's files.
+/// The variables that are set, of those that change where hosts keep their files.
 fn variables_of_hosts(surroundings: &Surroundings) -> BTreeMap<String, String> {
     let set = surroundings.variables.iter().filter(|(name, value)| {
         hosts::table::VARIABLES.contains(&name.as_str()) && !value.is_empty()

@@ -1,4 +1,5 @@
-//! `holdpoint wire`: puts the gate in front of the servers in hosts' configuration files, or points hosts at a gateway.
+//! `holdpoint wire`: puts the gate in front of the servers in hosts' configuration files, or points
+//! hosts at a gateway.
 
 use crate::arguments::Options;
 use crate::arguments::hosts::WireCommand;
@@ -47,7 +48,7 @@ pub(crate) fn run(command: &WireCommand, options: &Options) -> Result<Exit, Fail
     Ok(exit)
 }
 
-/// What is left to do by the person for servers that the gate signs in to.
+/// Lists what the user still has to do for servers that the gate signs in to.
 fn say_sign_ins(configs: &[Config], options: &Options) -> Result<(), Failure> {
     let known = KnownSignIns::read(&home_path(options)?);
     for server in configs.iter().flat_map(|config| config.servers().unwrap_or_default()) {
@@ -62,13 +63,13 @@ fn say_sign_ins(configs: &[Config], options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The entry that is added: the gateway's own path, or the one that was named.
+/// The entry to add. If the URL has no path, the gateway's default path is used.
 fn entry(url: &str, command: &WireCommand) -> Result<GatewayEntry, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("`--gateway`: {error}"));
     let trimmed = url.trim_end_matches('/');
     let has_path = trimmed.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
     let url = if has_path { trimmed.to_owned() } else { format!("{trimmed}/mcp") };
-    // Nothing is reached: the address has to be one that could be.
+    // Only check that the address is valid; do not connect.
     let _: EndpointUrl = url.parse().map_err(|error| wrong(&error))?;
     let read = |key: &SecretName| {
         let value = key.read(|name| std::env::var(name).ok());
@@ -92,7 +93,8 @@ fn entry(url: &str, command: &WireCommand) -> Result<GatewayEntry, Failure> {
     Ok(GatewayEntry { url, key })
 }
 
-/// One file of each host: its main one. A file of a project is shared with others, and has to be named with `--config`.
+/// One file per host: its main one. A project's file is shared with other people and has to be
+/// named with `--config`.
 fn files_for_a_gateway(configs: Vec<Config>, options: &Options) -> Vec<Config> {
     let (able, unable): (Vec<Config>, Vec<Config>) =
         configs.into_iter().filter(Config::is_main).partition(Config::takes_http);

@@ -19,13 +19,13 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Where hosts' files are on this machine, and in the project that this was called in.
+/// Where hosts' files are on this machine and in the current project.
 pub(crate) fn surroundings() -> Result<Surroundings, Failure> {
     let no_home = || Failure::usage("no home directory is known: set HOME");
     Surroundings::here(projects()).ok_or_else(no_home)
 }
 
-/// The folder that we are in, and the root of its repository.
+/// The current folder, and the root of its repository.
 fn projects() -> Vec<PathBuf> {
     let Ok(here) = std::env::current_dir() else { return Vec::new() };
     let root = here.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned);
@@ -33,7 +33,7 @@ fn projects() -> Vec<PathBuf> {
     std::iter::once(here).chain(root).collect()
 }
 
-/// With what files are wired: this program or the one that is named, and the journal in our home.
+/// The means to wire files: this program or the one that was named, and the journal in our home.
 pub(crate) fn workshop(options: &Options, program: Option<&Path>) -> Result<Workshop, Failure> {
     let home = std::path::absolute(home_path(options)?)?;
     let program = match program {
@@ -43,12 +43,12 @@ pub(crate) fn workshop(options: &Options, program: Option<&Path>) -> Result<Work
     let usual = std::env::home_dir().map(|home| home.join(".holdpoint"));
     let named = Some(&home).filter(|home| usual.as_ref() != Some(*home));
     let journal = home.join(JOURNAL);
-    // What cannot be rewritten now is tried again the next time.
+    // A journal that cannot be redacted now is tried again the next time.
     let _ = hosts::redact_journal(&journal);
     Workshop::new(&program, &journal, named.map(PathBuf::as_path)).map_err(Failure::usage)
 }
 
-/// The files that are meant: the one that was named, or those of the hosts.
+/// The files to work on: the one that was named, or those of the hosts.
 pub(crate) fn configs(
     hosts: &[&'static Host],
     config: Option<&Path>,
@@ -62,14 +62,15 @@ pub(crate) fn configs(
     Ok(vec![named.map_err(Failure::usage)?])
 }
 
-/// The same files, with ids that no other file has: pins and holds of one server must not count for another.
+/// The same files, with ids that no other file uses: pins and holds of one server must not count
+/// for another.
 pub(crate) fn keep_apart(configs: Vec<Config>, options: &Options) -> Result<Vec<Config>, Failure> {
-    // Without a home that can be used, the hosts' own files are known all the same.
+    // Without a usable home, the hosts' own files are still known.
     let others = crate::hosting::files(options).or_else(|_| crate::hosting::files_of_hosts())?;
     Ok(hosts::keep_apart(configs, &others))
 }
 
-/// One file in the answer of `wire` and `unwire`.
+/// One file in the JSON output of `wire` and `unwire`.
 #[derive(Debug, Serialize)]
 struct FileDocument {
     host: &'static str,
@@ -97,7 +98,7 @@ pub(crate) struct ServerDocument {
     pub(crate) reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) program: Option<String>,
-    /// The address of a gateway, up to where a secret may be.
+    /// The address of a gateway, up to where a secret may start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gateway: Option<String>,
 }
@@ -126,7 +127,7 @@ impl ServerDocument {
     }
 }
 
-/// The beginning of an address. There may be a key in its path or query.
+/// The scheme and authority of an address. Its path or query may contain a key.
 pub(crate) fn origin(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -141,7 +142,7 @@ pub(crate) const fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-/// What became of one file.
+/// The outcome for one file.
 #[derive(Debug)]
 enum Outcome {
     Planned(Plan),
@@ -190,7 +191,7 @@ impl Outcome {
     }
 }
 
-/// The servers of a plan as they are once it is carried out.
+/// The servers of a plan after it is carried out.
 fn changed(plan: &Plan) -> Vec<ServerDocument> {
     let state = match plan.aim {
         Aim::Wire if plan.is_for_gateway() => "gateway",
@@ -201,7 +202,8 @@ fn changed(plan: &Plan) -> Vec<ServerDocument> {
     plan.changed.iter().map(after).collect()
 }
 
-/// Plans, shows the plan, asks, and does it. `before` is called once a person agreed, before any file is changed.
+/// Plans, shows the plan, asks, and carries it out. `before` is called once the user has agreed,
+/// before any file is changed.
 pub(crate) fn run(
     aim: Aim,
     workshop: &Workshop,
@@ -236,7 +238,7 @@ pub(crate) fn run(
         }
         let mut witness = Witness::open(options)?;
         witness.need_person(outcomes.iter().filter_map(Outcome::plan))?;
-        // The first command that needs it makes it private.
+        // Create the home with private permissions.
         store::Home::open(&home_path(options)?)?;
         before()?;
         let carried_out = outcomes.into_iter().map(|outcome| carry_out(workshop, outcome));
@@ -249,7 +251,7 @@ pub(crate) fn run(
             .collect();
     }
     if !selection.dry_run {
-        // What is left over is no reason to fail.
+        // Failing to remove leftovers is not an error.
         configs.iter().for_each(|config| drop(workshop.tidy(config)));
     }
     if options.json {
@@ -279,7 +281,7 @@ fn leave_alone(error: &WireError) {
     screen::remark(format!("{} {words}", styled(RED.bold(), "left alone:")));
 }
 
-/// A server that was named and is nowhere is a slip of the pen.
+/// Fails if a server that was named does not exist: it is a typing mistake.
 fn need_known_servers(outcomes: &[Outcome], choice: &Choice) -> Result<(), Failure> {
     let is_known = |wanted: &String| {
         outcomes.iter().any(|outcome| match outcome {
@@ -305,7 +307,7 @@ fn need_known_servers(outcomes: &[Outcome], choice: &Choice) -> Result<(), Failu
     }
 }
 
-/// The servers of all files that could be read, by name and by id, each once.
+/// The names and ids of the servers of all files that could be read, each once.
 fn names_of(outcomes: &[Outcome]) -> Vec<&str> {
     let plans = outcomes.iter().filter_map(Outcome::plan);
     let servers = plans.flat_map(|plan| plan.changed.iter().chain(&plan.unchanged));
@@ -314,7 +316,7 @@ fn names_of(outcomes: &[Outcome]) -> Vec<&str> {
     names.into_iter().collect()
 }
 
-/// How many servers in how many files would be changed.
+/// How many servers in how many files would change.
 fn amount(outcomes: &[Outcome]) -> (usize, usize) {
     let plans = outcomes.iter().filter_map(|outcome| match outcome {
         Outcome::Planned(plan) | Outcome::Done(plan, _) if !plan.is_empty() => Some(plan),
@@ -350,7 +352,7 @@ fn ask_whether(question: &str) -> Result<(), Failure> {
     }
 }
 
-/// A path as a person writes it.
+/// A path as a user writes it, with `~`.
 pub(crate) fn short(path: &Path) -> String {
     let home = std::env::home_dir();
     let inside = home.as_deref().and_then(|home| path.strip_prefix(home).ok());
@@ -379,7 +381,7 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
         .iter()
         .filter(is_chosen)
         .filter(|server| !server.is_guarded())
-        // Other servers stay as they are where a host is only pointed at a gateway.
+        // If a host is only pointed at a gateway, its other servers do not change.
         .filter(|_| choice.gateway.is_none())
         .collect();
     let by_hand = left_by_hand(plan, choice);
@@ -426,14 +428,15 @@ fn show(outcome: &Outcome, choice: &Choice, options: &Options, is_decided: bool)
     }
 }
 
-/// The gates that `unwire` leaves because a person wrote them. Where servers were named, there are none.
+/// The hand-written gates that `unwire` leaves. Empty if servers were named.
 fn left_by_hand<'p>(plan: &'p Plan, choice: &Choice) -> Vec<&'p Server> {
     let is_meant = plan.aim == Aim::Unwire && choice.servers.is_empty();
     let is_guarded = |server: &&Server| matches!(server.state, WiringState::Wired { .. });
     plan.unchanged.iter().filter(|server| is_meant && is_guarded(server)).collect()
 }
 
-/// The pieces of text that change, server by server, and nothing around them: the rest of a file may be secret.
+/// Shows the pieces of text that change, server by server, and nothing around them: the rest of a
+/// file may contain secrets.
 fn show_changes(plan: &Plan) {
     for (server, parts) in plan.changed.iter().zip(&plan.parts) {
         screen::say(format!("  {}", styled(BOLD, screen::readable(&server.name))));
@@ -484,7 +487,8 @@ fn conclude(aim: Aim, outcomes: &[Outcome], selection: &Selection) {
     }
 }
 
-/// A file that cannot be read is a matter of configuration; one that cannot be written is our own trouble.
+/// A file that cannot be read is a configuration error; one that cannot be written is an internal
+/// error.
 fn exit(outcomes: &[Outcome]) -> Exit {
     let mut exit = Exit::Fine;
     for outcome in outcomes {

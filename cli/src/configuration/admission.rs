@@ -1,4 +1,4 @@
-//! The attestation that a server needs, from the configuration and the command line.
+//! The attestation that a server needs, according to the configuration and the command line.
 
 use super::Configuration;
 use crate::arguments::admission::AdmissionArguments;
@@ -11,17 +11,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Configuration {
-    /// Whether the configuration of admission is incomplete: the server's entry may name the rest.
+    /// Whether the admission configuration is incomplete: the server's entry may name the rest.
     pub(crate) fn has_part_of_admission(&self, server: &ServerId) -> bool {
         self.of(server).admission.is_partial()
     }
 
-    /// Whether it requires an attestation of a server.
+    /// Whether the configuration requires an attestation of a server.
     pub(crate) fn requires_attestation(&self, server: &ServerId) -> bool {
         self.of(server).admission.is_required()
     }
 
-    /// How a server is admitted. `None` if no attestation is required. Relative paths are in `home`.
+    /// How a server is admitted. `None` if no attestation is required. Relative paths start from
+    /// `home`.
     pub(crate) fn admission(
         &self,
         server: &ServerId,
@@ -46,7 +47,8 @@ impl Configuration {
             .map_err(Failure::usage)
     }
 
-    /// The tools that may be used; `None` if all may. Under the enclaved flavor a server without an allowlist has no tools.
+    /// The tools that may be used; `None` if all may. Under the enclaved flavor, a server without
+    /// an allowlist has no tools.
     pub(crate) fn allowed_tools(
         &self,
         server: &ServerId,

@@ -1,4 +1,5 @@
-//! Options of a host's entry that are looser than the configuration. They override it, and are easy to overlook.
+//! Options of a host's entry that are looser than the configuration. They override the
+//! configuration and are easy to overlook.
 
 use super::Configuration;
 use ::gate::posture::Posture;
@@ -17,7 +18,7 @@ pub(crate) enum Looser {
 }
 
 impl Looser {
-    /// The option that says it.
+    /// The command-line option with this setting.
     pub(crate) const fn option(&self) -> &'static str {
         match self {
             Looser::Posture { .. } => "--posture",
@@ -48,8 +49,8 @@ impl fmt::Display for Looser {
 }
 
 impl Configuration {
-    /// The options of an entry that are, or may be, looser than the configuration of its server. A value that cannot be read
-    /// makes nothing looser: the gate does not start with it.
+    /// The options of an entry that are, or may be, looser than the configuration of its server. A
+    /// value that cannot be read loosens nothing: the gate refuses to start with it.
     pub(crate) fn loosened_by(
         &self,
         server: &ServerId,
@@ -65,7 +66,7 @@ impl Configuration {
 
     fn loosened(&self, server: &ServerId, name: &str, value: &str) -> Option<Looser> {
         let admission = &self.of(server).admission;
-        // No order says which of the two is looser.
+        // The two values have no order, so any difference counts.
         let replaced = |option, key, configured: &Option<Text>| {
             let configured = configured.as_deref()?;
             (configured != value).then_some(Looser::InPlace { option, key })

@@ -12,18 +12,18 @@ use settings::{Export, SecretName};
 use store::receipts::DiskFolder;
 
 impl Configuration {
-    /// Where receipts are sent, with the values of its headers read from where they are kept.
+    /// Where receipts are sent, with the header values read from their sources.
     pub(crate) fn export(&self) -> Result<Settings, Failure> {
         export_settings(&self.general().export)
     }
 
-    /// What can be checked without reading a secret.
+    /// Checks everything that can be checked without reading a secret.
     pub(super) fn check_export(&self) -> Result<(), String> {
         collectors(&self.general().export, |_| Ok(String::new())).map(|_| ())
     }
 }
 
-/// Where receipts are sent by these keys, with the values of headers read from where they are kept.
+/// The export settings from these keys, with the header values read from their sources.
 pub(crate) fn export_settings(keys: &Export) -> Result<Settings, Failure> {
     let read = |secret: &SecretName| {
         let value = secret.read(|name| std::env::var(name).ok());

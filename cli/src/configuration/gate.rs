@@ -1,4 +1,4 @@
-//! What a running gate reads: how a server is judged, how fresh its view is, and the limits.
+//! The settings of a running gate: how a server is judged, how fresh its view is, and the limits.
 
 use super::Configuration;
 use engine::decide::{ArgumentRules, Path, PreflightLimits};
@@ -15,7 +15,7 @@ use settings::{Keys, Parsed, Preflight, Whole};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a server may take to end by itself.
+/// How long a server may take to exit by itself.
 const USUAL_GRACE: Duration = Duration::from_secs(5);
 
 impl Configuration {
@@ -28,24 +28,24 @@ impl Configuration {
             first_use: keys.first_use,
             scope: keys.drift_scope,
             mode: keys.list,
-            // A command line may name some, too.
+            // The command line may set it as well.
             allowed: None,
             // The caller sets it for a server that is reached over HTTP.
             mirrors_parameters: false,
             checks_input: keys.preflight.schema.unwrap_or(false),
             profile: ServerProfile { risk: Arc::new(risk_of(keys)), ..ServerProfile::default() },
             behavior: self.consent(server),
-            // The caller sets them where the operator named whom to ask.
+            // The caller sets them if the operator named a network or a model.
             upper: UpperTiers::default(),
         }
     }
 
-    /// Whether what a server does may be tried, and how.
+    /// Whether the server's behaviour may be tried, and how.
     pub(crate) fn consent(&self, server: &ServerId) -> Consent {
         self.of(server).behavior.consent()
     }
 
-    /// How a session with a server behaves.
+    /// The settings of a session with a server.
     pub(crate) fn session(&self, server: &ServerId) -> ServerSettings {
         let (keys, usual) = (self.of(server), ServerSettings::default());
         let limits = &keys.limits;
@@ -57,20 +57,20 @@ impl Configuration {
             asks_in_client: keys.approve.in_client,
             answer_patience: usual.answer_patience,
             frame_bytes: limits.frame_bytes.map_or(usual.frame_bytes, Whole::to_usize),
-            // The caller sets both where an attestation is required.
+            // The caller sets both if an attestation is required.
             admission_max_age: None,
             greets_before_check: false,
         }
     }
 
-    /// How long a server may take to answer its first request. A number of seconds on the command line overrides it.
+    /// How long a server may take to answer its first request. The command line takes precedence.
     pub(crate) fn start_timeout(&self, server: &ServerId, named: Option<u64>) -> Duration {
         let configured = self.of(server).limits.start_timeout_seconds.map(seconds);
         let usual = || ServerSettings::default().start_timeout;
         named.map(Duration::from_secs).or(configured).unwrap_or_else(usual)
     }
 
-    /// What a call may be at most.
+    /// The limits on the size and shape of a call.
     pub(crate) fn preflight(&self, server: &ServerId) -> PreflightLimits {
         let (limits, usual) = (&self.of(server).limits, PreflightLimits::default());
         PreflightLimits {
@@ -79,7 +79,7 @@ impl Configuration {
         }
     }
 
-    /// The same path with the rules for arguments and rates that the configuration asks for.
+    /// Adds the checks of arguments and rates that the configuration asks for.
     pub(crate) fn preflighted(&self, path: Path, server: &ServerId, is_local: bool) -> Path {
         let preflight = &self.of(server).preflight;
         let path = match preflight.throttle() {
@@ -92,7 +92,8 @@ impl Configuration {
         }
     }
 
-    /// The same path, where the person at the client has to allow each call of the tools that the configuration names.
+    /// Requires the user at the client to allow each call of the tools that the configuration
+    /// names.
     pub(crate) fn approved(&self, path: Path, server: &ServerId) -> Path {
         match self.approved_tools(server) {
             [] => path,
@@ -100,23 +101,23 @@ impl Configuration {
         }
     }
 
-    /// The tools of a server that the person at the client has to allow each call of.
+    /// The tools of a server whose calls the user at the client has to allow one by one.
     pub(crate) fn approved_tools(&self, server: &ServerId) -> &[String] {
         self.of(server).approval.tools.as_deref().unwrap_or_default()
     }
 
-    /// Past which rates a session is throttled or quarantined.
+    /// The rates above which a session is throttled or quarantined.
     pub(crate) fn anomaly_rules(&self) -> Option<AnomalyRules> {
         self.general().anomaly.rules()
     }
 
-    /// How long a server may take to end by itself.
+    /// How long a server may take to exit by itself.
     pub(crate) fn grace(&self, server: &ServerId) -> Duration {
         self.of(server).limits.shutdown_grace_seconds.map_or(USUAL_GRACE, seconds)
     }
 }
 
-/// How much harm a server's tools can do, as far as the configuration says.
+/// How much harm a server's tools can do, according to the configuration.
 fn risk_of(keys: &Keys) -> RiskProfile {
     let tools = keys.tool_risk.iter().map(|(tool, Parsed(risk))| (tool.clone(), *risk));
     RiskProfile { server: keys.risk.map(|Parsed(risk)| risk), tools: tools.collect() }

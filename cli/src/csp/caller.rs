@@ -8,23 +8,23 @@ use std::time::Duration;
 use wire::remote::{Heard, Outbound, RemoteLimits, RemoteSession, TlsKey};
 use wire::{EndpointUrl, HttpEndpoint};
 
-/// How long an answer may take.
+/// The response timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most pages of a list.
 const MAX_PAGES: usize = 100;
 
-/// What a gateway answered.
+/// The gateway's response to a request.
 #[derive(Debug)]
 pub(super) enum Answered {
     Result(Value),
-    /// An error of JSON-RPC, or a result that says that it is one.
+    /// A JSON-RPC error, or a result that is marked as an error.
     Refused(String),
-    /// No JSON-RPC answer: a status, or a connection that broke.
+    /// No JSON-RPC response: an HTTP status, or a broken connection.
     Failed(String),
 }
 
 impl Answered {
-    /// How it refused; `None` if it did what it was asked.
+    /// Why the gateway refused the request; `None` if it did not.
     pub(super) fn refusal(&self) -> Option<&str> {
         match self {
             Answered::Result(_) => None,
@@ -46,7 +46,7 @@ pub(super) struct SuiteCaller {
 }
 
 impl SuiteCaller {
-    /// Begins a session.
+    /// Opens a session.
     pub(super) async fn begin(url: &EndpointUrl, token: &str) -> Result<SuiteCaller, String> {
         let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
             .map_err(|_| "the token does not fit into a header".to_owned())?;

@@ -1,4 +1,4 @@
-//! How the suite reaches the gateway under test, in TOML.
+//! The TOML configuration that says how the suite reaches the gateway under test.
 
 use serde::Deserialize;
 use settings::SecretName;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 #[serde(deny_unknown_fields)]
 pub(crate) struct SuiteConfig {
     pub(super) upstream: UpstreamConfig,
-    /// Runs once the suite's server listens: it registers the server where a gateway wants that.
+    /// Runs once the suite's server listens: registers the server with gateways that need it.
     pub(super) setup: Option<Hook>,
     pub(super) tools: ToolNames,
     pub(super) principal: Principals,
@@ -19,31 +19,31 @@ pub(crate) struct SuiteConfig {
     pub(super) oauth: Option<OauthConfig>,
     pub(super) files: Option<SandboxConfig>,
     pub(super) network: Option<SandboxConfig>,
-    /// Why a test does not apply, by its number.
+    /// The reasons why tests do not apply, by the number of the test.
     #[serde(default)]
     pub(super) not_applicable: BTreeMap<String, String>,
 }
 
-/// The server that the suite runs, and what it expects to be shown.
+/// The server that the suite runs, and the credential that it expects from the gateway.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpstreamConfig {
     pub(super) listen: SocketAddr,
-    /// What `aud` of a token for it names.
+    /// The audience (`aud`) of a token for it.
     pub(super) audience: Option<String>,
-    /// A secret that it is shown instead.
+    /// A secret that the gateway presents instead of a token.
     pub(super) secret: Option<SecretName>,
 }
 
-/// What the gateway calls the suite's tools.
+/// The names under which the gateway offers the suite's tools.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolNames {
     /// Both callers may call it.
     pub(super) echo: String,
-    /// Caller `b` may, caller `a` may not.
+    /// Caller `b` may call it, caller `a` may not.
     pub(super) restricted: String,
-    /// Of high risk; caller `b` may call it while there is no incident.
+    /// A high-risk tool; caller `b` may call it while there is no incident.
     pub(super) critical: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Hook {
     pub(super) command: Vec<String>,
 }
 
-/// A call that another person has to approve.
+/// A call that a second person has to approve.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ApprovalConfig {
@@ -85,9 +85,9 @@ pub(super) struct ApprovalConfig {
 pub(super) struct IncidentConfig {
     pub(super) on: Vec<String>,
     pub(super) off: Vec<String>,
-    /// Withdraws what caller `b` proves itself with.
+    /// Revokes the credential of caller `b`.
     pub(super) revoke: Option<Vec<String>>,
-    /// The time within which it has to count.
+    /// The time within which the switch or revocation has to take effect.
     #[serde(default = "five")]
     pub(super) within_seconds: u64,
 }
@@ -96,24 +96,24 @@ fn five() -> u64 {
     5
 }
 
-/// The OAuth proxy of a gateway that has one.
+/// The gateway's OAuth proxy, if it has one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OauthConfig {
     /// Its authorization endpoint.
     pub(super) authorize: String,
     pub(super) client_id: String,
-    /// One that is registered for the client.
+    /// A redirect address that is registered for the client.
     pub(super) redirect_uri: String,
 }
 
-/// Two calls, one of which a sandbox has to stop.
+/// Two kinds of calls: a sandbox must allow one and stop the other.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SandboxConfig {
     pub(super) tool: String,
     pub(super) inside: serde_json::Map<String, serde_json::Value>,
-    /// Each has to be stopped.
+    /// The sandbox has to stop each of these.
     pub(super) outside: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
@@ -136,7 +136,8 @@ impl SuiteConfig {
     }
 }
 
-/// What is wrong with the file, and in which line. Neither the line nor a value is quoted: both may hold a token.
+/// Describes what is wrong with the file, and on which line. Quotes neither the line nor a value:
+/// both may contain a token.
 fn described(text: &str, error: &toml::de::Error) -> String {
     let message = error.message();
     let problem = match (message.split_once("string \""), message.rsplit_once("\", expected")) {

@@ -1,4 +1,5 @@
-//! What only an operator can do: commands that mint tokens, print receipts and switch incident mode.
+//! Actions that only an operator can take: commands that mint tokens, print receipts and switch
+//! incident mode.
 
 use super::config::{Hook, PrincipalConfig};
 use http::HeaderName;
@@ -12,10 +13,10 @@ use wire::attestation::FetchLimits;
 use wire::service::{ServiceAddress, ServiceRequest};
 use zeroize::Zeroizing;
 
-/// How long a command may take.
+/// How long a command may run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a command and returns what it printed.
+/// Runs a command and returns its output.
 pub(super) async fn run(command: &[String]) -> Result<String, String> {
     let Some((program, words)) = command.split_first() else {
         return Err("a command is empty".to_owned());
@@ -43,11 +44,11 @@ pub(super) async fn token(principal: &PrincipalConfig) -> Result<Zeroizing<Strin
     Ok(Zeroizing::new(text.trim().to_owned()))
 }
 
-/// What an authorization endpoint answered.
+/// The response of an authorization endpoint.
 #[derive(Debug)]
 pub(super) struct Authorized {
     pub(super) status: u16,
-    /// Where it redirects to.
+    /// The redirect target.
     pub(super) location: Option<String>,
     pub(super) policy: Option<String>,
     pub(super) frame_options: Option<String>,
@@ -81,7 +82,7 @@ pub(super) async fn authorize(
     })
 }
 
-/// Whether a gateway publishes metadata of an authorization server (RFC 8414).
+/// Whether a gateway publishes authorization server metadata (RFC 8414).
 pub(super) async fn has_authorization_server(gateway: &EndpointUrl) -> Result<bool, String> {
     let text = gateway.as_str();
     let start = text.find("://").map_or(0, |at| at + 3);
@@ -95,7 +96,8 @@ pub(super) async fn has_authorization_server(gateway: &EndpointUrl) -> Result<bo
     Ok(answer.status.is_success() && serde_json::from_slice::<Value>(&answer.body).is_ok())
 }
 
-/// The receipts that a command prints: one JSON value a line, a list, or a document with a list `receipts`.
+/// The receipts that a command prints: one JSON value per line, an array, or an object with an
+/// array `receipts`.
 pub(super) async fn receipts(hook: &Hook) -> Result<Vec<Value>, String> {
     let text = run(&hook.command).await?;
     let whole: Option<Value> = serde_json::from_str(&text).ok();

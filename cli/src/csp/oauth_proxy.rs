@@ -1,4 +1,5 @@
-//! Test 5: whether a gateway that proxies OAuth can be made the deputy of a client that no person consented to.
+//! Test 5: whether a gateway that proxies OAuth can be used as a confused deputy by a client that
+//! no person consented to.
 
 use super::config::OauthConfig;
 use super::hooks::{self, Authorized};
@@ -7,10 +8,10 @@ use super::report::{CheckReport, Outcome};
 use wire::EndpointUrl;
 
 const HOSTILE: &str = "https://attacker.example";
-/// A challenge whose verifier does not exist, so that no code can be redeemed.
+/// A challenge without a known verifier, so that no code can be redeemed.
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// Redirect addresses that are like a registered one, and none.
+/// Redirect addresses that resemble a registered one but are not registered.
 fn crafted(registered: &str) -> Vec<(&'static str, String)> {
     let (scheme, rest) = registered.split_once("://").unwrap_or(("https", registered));
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -29,7 +30,7 @@ fn crafted(registered: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A gateway that says it proxies no OAuth is asked whether it has an authorization server.
+/// Checks a gateway that claims not to proxy OAuth: it must not publish an authorization server.
 pub(super) async fn not_configured(url: &EndpointUrl) -> Vec<CheckReport> {
     let name = "the gateway issues no tokens";
     vec![match hooks::has_authorization_server(url).await {
@@ -92,7 +93,8 @@ impl Request<'_> {
         hooks::authorize(&self.oauth.authorize, &parameters).await
     }
 
-    /// The registered client, from a browser without a session: the answer is a consent page that no other page can frame.
+    /// Asks as the registered client, from a browser without a session: the gateway must answer
+    /// with a consent page that cannot be framed.
     async fn known_client(&self) -> CheckReport {
         let name = "a registered client needs consent first, on a page that cannot be framed";
         match self.send(&self.oauth.client_id, &self.oauth.redirect_uri).await {
@@ -102,7 +104,8 @@ impl Request<'_> {
                     || frame_options.is_some_and(|told| told.eq_ignore_ascii_case("deny"));
                 holds(name, is_unframed, "status 200, no redirect")
             }
-            // To a page of its own, to sign in before it asks; what that page does is not seen from here.
+            // It redirects to one of its own pages, to sign in before it asks for consent. What
+            // that page does cannot be seen from here.
             Ok(Authorized { status, location: Some(location), .. }) => {
                 let end = self.oauth.authorize.find("://").map_or(0, |at| at + 3);
                 let host = self.oauth.authorize.get(end..).and_then(|rest| rest.split('/').next());

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use wire::EndpointUrl;
 use zeroize::Zeroizing;
 
-/// An argument that no gateway has to take.
+/// The size of an argument that no gateway has to accept.
 const OVERSIZED_BYTES: usize = 20 * 1024 * 1024;
-/// How long receipts may take to be readable.
+/// How long a receipt may take to become readable.
 const RECEIPT_PATIENCE: Duration = Duration::from_secs(10);
-/// How often something is looked at again that has to change.
-const LOOK: Duration = Duration::from_millis(200);
+/// The polling interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The members that a receipt has to have.
+/// The members that every receipt must have.
 const RECEIPT_MEMBERS: [&str; 18] = [
     "/ts",
     "/receipt_id",
@@ -42,7 +42,7 @@ const RECEIPT_MEMBERS: [&str; 18] = [
     "/outcome",
 ];
 
-/// Runs all tests. The error says why none could be run.
+/// Runs all tests. The error says why none could run.
 pub(crate) async fn run(url: &EndpointUrl, config: &SuiteConfig) -> Result<Report, String> {
     let address = config.upstream.listen;
     let upstream = Upstream::listen(address).await;
@@ -150,7 +150,7 @@ impl Suite<'_> {
         checks
     }
 
-    /// A call that has to be refused before the server sees it.
+    /// Makes a call that must be refused before the server sees it.
     async fn refused(
         &self,
         name: &'static str,
@@ -233,7 +233,7 @@ impl Suite<'_> {
         let Some(hook) = &self.config.receipts else { return unseen(name, NO_RECEIPTS) };
         match hooks::receipts(hook).await {
             Ok(receipts) => {
-                // Events are receipts of no request.
+                // Receipts of events belong to no request.
                 let of_requests: Vec<&Value> = receipts
                     .iter()
                     .filter(|one| one.pointer("/decision/result").is_some())
@@ -355,7 +355,7 @@ impl Suite<'_> {
         checks
     }
 
-    /// Whether a receipt has something, within a while.
+    /// Polls until a receipt satisfies `has`, or the time is over.
     async fn receipts_have(&self, name: &'static str, has: impl Fn(&Value) -> bool) -> CheckReport {
         let Some(hook) = &self.config.receipts else { return unseen(name, NO_RECEIPTS) };
         let begun = Instant::now();
@@ -375,7 +375,7 @@ impl Suite<'_> {
                         format!("in none of {} receipts", receipts.len()),
                     );
                 }
-                Ok(_) => tokio::time::sleep(LOOK).await,
+                Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
                 Err(why) => return check(name, Outcome::Fail, why),
             }
         }
@@ -425,7 +425,7 @@ impl Suite<'_> {
         checks
     }
 
-    /// A call that another person approves while it waits.
+    /// Makes a call that a second person approves while it waits.
     async fn approval(&self) -> CheckReport {
         let name = "approvals have approver and time";
         let Some(approval) = &self.config.approval else {
@@ -515,7 +515,7 @@ impl Suite<'_> {
                         format!("still allowed after {} s", limit.as_secs()),
                     );
                 }
-                None => tokio::time::sleep(LOOK).await,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -532,12 +532,12 @@ impl Suite<'_> {
             if last.outcome == Outcome::Pass || begun.elapsed() > limit {
                 return last;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-/// Whom a token is for, as far as it can be read.
+/// The audiences of a token, as far as it can be decoded.
 fn audiences_of(token: &str) -> Vec<String> {
     let payload = token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let claims: Value =

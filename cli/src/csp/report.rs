@@ -1,8 +1,8 @@
-//! What the suite found: as text, as JSON and as JUnit.
+//! The suite's results, as text, JSON and JUnit.
 
 use serde::Serialize;
 
-/// What became of a check, and of the test that it belongs to.
+/// The outcome of a check, and of the test that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -26,7 +26,7 @@ impl Outcome {
 pub(crate) struct CheckReport {
     pub(crate) name: &'static str,
     pub(crate) outcome: Outcome,
-    /// What was seen, or why it does not apply. No token is in it.
+    /// What was observed, or why the check does not apply. Never contains a token.
     pub(crate) detail: String,
 }
 
@@ -41,7 +41,8 @@ pub(crate) struct TestReport {
 impl TestReport {
     pub(super) fn new(number: u8, name: &'static str, checks: Vec<CheckReport>) -> TestReport {
         let has = |outcome: Outcome| checks.iter().any(|check| check.outcome == outcome);
-        // A part that was not seen is not vouched for: such a test passes with what was, and says what was not.
+        // Checks that do not apply do not fail a test: it passes on the others, and the report
+        // names what was not checked.
         let outcome = match (has(Outcome::Fail), has(Outcome::Pass)) {
             (true, _) => Outcome::Fail,
             (false, true) => Outcome::Pass,
@@ -74,7 +75,7 @@ impl Report {
         }
     }
 
-    /// The form that build servers read: a check is a test case.
+    /// The JUnit format that build servers read, with one test case per check.
     pub(crate) fn junit(&self) -> String {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let (mut all, mut failed, mut skipped) = (0, 0, 0);

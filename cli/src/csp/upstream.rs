@@ -1,4 +1,5 @@
-//! The server behind the gateway under test: it offers three tools, does nothing, and remembers what arrived.
+//! The server behind the gateway under test: it offers three tools that do nothing, and records the
+//! requests that arrive.
 
 use bytes::Bytes;
 use engine::credentials::Needles;
@@ -13,17 +14,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 
-/// The longest message that is taken, and the most that are remembered.
+/// The longest message that is accepted, and the most requests that are recorded.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 const MAX_ARRIVED: usize = 10_000;
 
-/// One request that arrived.
+/// A request that arrived.
 #[derive(Debug, Clone)]
 pub(super) struct Arrived {
     pub(super) method: String,
     pub(super) tool: Option<String>,
     pub(super) authorization: Option<String>,
-    /// The request line, the headers and the body, to be searched.
+    /// The request line, the headers and the body, to search for tokens.
     raw: Arc<Vec<u8>>,
 }
 
@@ -58,7 +59,7 @@ impl Upstream {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many calls arrived.
+    /// The number of tool calls that arrived.
     pub(super) fn calls(&self) -> usize {
         self.lock().iter().filter(|one| one.method == "tools/call").count()
     }
@@ -72,7 +73,8 @@ impl Upstream {
         self.lock().len()
     }
 
-    /// The method of a request in which a token was, in any form, among those that arrived behind the first so many.
+    /// The method of a recorded request that contained the token in any encoding, after skipping
+    /// the first `behind` requests.
     pub(super) fn with_token(&self, token: &str, behind: usize) -> Option<String> {
         let needles = Needles::of(token.as_bytes());
         let arrived = self.lock();

@@ -1,4 +1,4 @@
-//! A refused act, in words for a person: what is wrong, and what to type next.
+//! Explains to a person why an act was refused, and what to type next.
 
 use super::Failure;
 use crate::screen;
@@ -10,7 +10,7 @@ use gate::server::ServerId;
 use gate::status::NotAllowed;
 use std::borrow::Cow;
 
-/// The most entries that an unknown name is answered with.
+/// The most entries that are listed for an unknown name.
 const MAX_LISTED: usize = 8;
 
 impl From<ActError> for Failure {
@@ -67,7 +67,7 @@ fn unknown_server(id: &ServerId, known: &[ServerId]) -> Failure {
     ))
 }
 
-/// Names the entry that was probably meant, else all that could be meant.
+/// Names the entry that was probably meant, or else lists the possible ones.
 fn unknown_entry(words: &str, key: &str, among: Among, known: &[EntryId]) -> Failure {
     let what = match among {
         Among::Waiting => "waits",

@@ -1,4 +1,5 @@
-//! The cases of `conformance/drift/battery`, bundled: a surface before, one after, and what is predicted of the change.
+//! The bundled cases of `conformance/drift/battery`: a surface before the change, one after it, and
+//! the predicted verdict.
 
 use crate::failure::Failure;
 use serde_json::Value;
@@ -27,11 +28,11 @@ battery![
     "marker_output",
 ];
 
-/// Cases that `demo` tells and that are not part of the battery.
+/// Stories for `demo` that are not part of the battery.
 const STORIES: &[(&str, &str)] =
     &[("poisoned_description", include_str!("poisoned_description.json"))];
 
-/// The tool that every case has.
+/// The name of the tool in most cases.
 const USUAL_TOOL: &str = "make_report";
 
 #[derive(Debug)]
@@ -41,7 +42,7 @@ pub(crate) struct Case {
     pub(crate) after: Value,
     /// The verdict under the posture guard.
     pub(crate) predicted: String,
-    /// The tool that changes, or the one that stays as it was.
+    /// The tool that changes, or the tool that stays the same.
     pub(crate) tool: String,
 }
 

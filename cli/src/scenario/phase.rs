@@ -1,9 +1,10 @@
-//! Which of its two surfaces a scenario shows: a file says it, so that it can be switched from outside and outlives a restart.
+//! Which of its two surfaces a scenario shows. The phase is kept in a file, so that it can be
+//! switched from outside and survives a restart.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The longest content that is looked at.
+/// The longest file content that is read.
 const MAX_STATE_BYTES: u64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ impl Phase {
     }
 }
 
-/// The file.
+/// The file that holds the phase.
 #[derive(Debug)]
 pub(crate) struct Stage {
     path: PathBuf,
@@ -32,7 +33,7 @@ impl Stage {
         Stage { path: path.to_owned() }
     }
 
-    /// The phase that the file names; nothing where it is missing or half written.
+    /// The phase in the file; `None` if the file is missing or half written.
     pub(crate) fn phase(&self) -> Option<Phase> {
         let file = std::fs::File::open(&self.path).ok()?;
         let mut text = String::new();

@@ -7,7 +7,7 @@ use std::io::Write;
 use wire::Revision;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-/// The lists that a capture can have: the method, the member, the capability.
+/// The lists that a capture can have: method, member and capability.
 const LISTS: &[(&str, &str, &str)] = &[
     ("tools/list", "tools", "tools"),
     ("prompts/list", "prompts", "prompts"),
@@ -90,7 +90,7 @@ impl<W: Write> Server<W> {
         &mut self.output
     }
 
-    /// Reads the file, and notifies the subscribers of a change.
+    /// Reads the file, and notifies subscribers of a change.
     pub(crate) fn look(&mut self) -> std::io::Result<()> {
         let now = self.stage.phase().unwrap_or(self.phase);
         if std::mem::replace(&mut self.phase, now) == now || self.is_withholding {
@@ -217,7 +217,7 @@ impl<W: Write> Server<W> {
     }
 }
 
-/// The version that was asked for where it is one with sessions, else the newest of those.
+/// The requested version if that version has sessions, else the newest version that does.
 fn session_version(params: &Value) -> &'static str {
     let asked = params.get("protocolVersion").and_then(Value::as_str);
     let asked = asked.and_then(|asked| asked.parse::<Revision>().ok());
@@ -227,7 +227,7 @@ fn session_version(params: &Value) -> &'static str {
     }
 }
 
-/// An object that has what a schema requires.
+/// An object with the members that a schema requires.
 fn example(schema: &Value) -> Value {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let members = required.filter_map(Value::as_str).map(|name| {

@@ -2,7 +2,7 @@ use super::*;
 use crate::scenario::phase::Phase;
 use serde_json::{Value, json};
 
-/// A server of a case with its output in memory, and a state file of its own.
+/// A server for one case, with its output in memory and its own state file.
 struct Played {
     server: Mutex<Server<Vec<u8>>>,
     stage: Stage,
@@ -93,7 +93,7 @@ fn a_change_is_told_to_those_who_subscribed_until_they_cancel() {
 }
 
 #[test]
-fn a_withheld_change_is_told_to_nobody_and_still_made() {
+fn a_withheld_change_is_made_without_a_notification() {
     let played = Played::new("added_required");
     played.server.lock().unwrap().is_withholding = true;
     played.ask("initialize", &json!({}));
@@ -113,7 +113,7 @@ fn the_change_comes_with_the_call_that_was_named_and_not_before() {
     assert_eq!(played.stage.phase(), None);
     let said = played.hear(&call);
     assert_eq!((&said[0]["id"], &said[1]["method"]), (&json!(1), &json!(LIST_CHANGED)));
-    // It stays so in another process.
+    // A new process sees the same phase.
     assert_eq!(played.stage.phase(), Some(Phase::After));
 }
 

@@ -1,11 +1,12 @@
-//! Opening the person's browser at an address, without a shell.
+//! Opens an address in the user's browser, without a shell.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-/// Opens an address. Returns whether there is a browser to try; whether it shows the page is for the person to see.
+/// Opens an address. Returns whether there is a browser to try. Whether the browser shows the page
+/// is not checked.
 pub(super) fn open(url: &str) -> bool {
-    // INVARIANT: what a server named reaches a program only as an address of a page.
+    // INVARIANT: text that a server chose reaches a program only as the address of a web page.
     if !(url.starts_with("https://") || url.starts_with("http://")) {
         return false;
     }
@@ -25,10 +26,10 @@ pub(super) fn open(url: &str) -> bool {
     }
 }
 
-/// The words that open an address here; `None` without a screen.
+/// The command that opens an address on this system; `None` without a screen.
 fn words(url: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<OsString>> {
     if let Some(browser) = variable("BROWSER") {
-        // A list of programs is customary; the first is the preferred one.
+        // `$BROWSER` may list several programs; the first is the preferred one.
         let browser = browser.to_string_lossy().into_owned();
         let first = browser.split(':').next().unwrap_or_default();
         let mut words: Vec<OsString> = first.split_whitespace().map(OsString::from).collect();

@@ -1,7 +1,8 @@
-//! The end of a sign-in: a listener on this machine that takes one answer of the browser.
+//! The end of a sign-in: a listener on this machine that accepts one response from the browser.
 //!
-//! It listens on the loopback address alone, at one path, for one sign-in. A request that does not carry this sign-in's `state`
-//! is answered with a page that says so and changes nothing: any page in the browser can make such requests.
+//! It listens only on the loopback address, at one path, for one sign-in. A request without this
+//! sign-in's `state` gets a page that says so and changes nothing: any page in the browser can send
+//! such requests.
 
 use super::page::Page;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY};
@@ -24,10 +25,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 const PATH: &str = "/callback";
-/// The largest request, how long one may take, and the most that are answered at once and in all.
+/// The largest request, how long one may take, and the most that are served at once and in total.
 const MAX_REQUEST_BYTES: usize = 32 * 1024;
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// How long the browser may take to fetch the page that ends the sign-in.
+/// How long the browser may take to fetch the final page.
 const PAGE_TIME: Duration = Duration::from_secs(2);
 const MAX_AT_ONCE: usize = 16;
 const MAX_REQUESTS: usize = 500;
@@ -39,18 +40,18 @@ pub(super) struct Callback {
     port: u16,
 }
 
-/// What a browser brought back, and where the page goes that it is shown.
+/// A request from the browser, with the channel for the page to show.
 #[derive(Debug)]
 pub(super) enum Brought {
     Answer {
         query: String,
         show: oneshot::Sender<Page>,
     },
-    /// A request with another `state`.
+    /// A request with a different `state`.
     Stray,
 }
 
-/// A listener that is being asked.
+/// A running listener.
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) brought: mpsc::Receiver<Brought>,
@@ -65,7 +66,7 @@ impl Drop for Listening {
 }
 
 impl Listening {
-    /// Waits until the browser has the page, for a while.
+    /// Waits until the browser has fetched the page, up to a time limit.
     pub(super) async fn deliver(self, show: oneshot::Sender<Page>, page: Page) {
         let _ = show.send(page);
         let _ = timeout(PAGE_TIME, self.delivered.notified()).await;
@@ -73,7 +74,7 @@ impl Listening {
 }
 
 impl Callback {
-    /// A port of 0 is any that is free.
+    /// Opens a listener. Port 0 picks any free port.
     pub(super) async fn open(port: u16) -> io::Result<Callback> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let port = listener.local_addr()?.port();
@@ -84,7 +85,7 @@ impl Callback {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Answers browsers, and tells of what they bring. Only the first answer is taken.
+    /// Serves the browser, and forwards what it brings. Only the first response is accepted.
     pub(super) fn listen(self, pending: Pending) -> Listening {
         let (told, brought) = mpsc::channel(1);
         let delivered = Arc::new(Notify::new());

@@ -1,4 +1,4 @@
-//! One sign-in from the first question to the tokens: discovery, the browser, the answer.
+//! One sign-in from discovery through the browser to the tokens.
 
 use super::callback::{Brought, Callback, Listening};
 use super::page::Page;
@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long a person may take in the browser.
+/// How long the user may take in the browser.
 const PERSON_PATIENCE: Duration = Duration::from_secs(5 * 60);
 
-/// Signs a person in with their browser.
+/// Signs a user in with their browser.
 #[derive(Debug)]
 pub(crate) struct BrowserSignIn {
     pub(super) target: SignInTarget,
@@ -46,7 +46,7 @@ impl BrowserSignIn {
         };
         let found = match challenge {
             Ok(challenge) => self.client.discover(url, challenge.as_ref()).await?,
-            // It may ask for calls alone; then its metadata tells.
+            // The server may require a sign-in for calls only; then its metadata says so.
             Err(SignInError::NotAsked) => match self.client.discover(url, None).await {
                 Err(SignInError::NoAuthorizationServer) => return Err(SignInError::NotAsked),
                 found => found?,
@@ -86,7 +86,8 @@ impl BrowserSignIn {
 
     fn registration(&self, redirect_uri: &str) -> Registration {
         let known = self.target.client.clone();
-        // The address of a document, where the id is one: servers that do not read documents take no such client.
+        // If the client id is the address of a client metadata document, send it as such: servers
+        // without support for these documents do not accept it as a registered id.
         let document = known.as_ref().map(|client| client.id.clone());
         let document = document.filter(|id| id.starts_with("https://"));
         Registration {
@@ -99,7 +100,7 @@ impl BrowserSignIn {
         }
     }
 
-    /// Shows the person where to sign in.
+    /// Shows the user where to sign in.
     fn show(&self, url: &str, issuer: &str) {
         let (id, host) = (&self.target.id, self.target.endpoint.url.host());
         let is_opened = browser::open(url);
@@ -117,7 +118,7 @@ impl BrowserSignIn {
         screen::remark(format!("  {url}"));
     }
 
-    /// Waits for the answer to this sign-in.
+    /// Waits for the response to this sign-in.
     async fn answer(
         &self,
         listening: &mut Listening,

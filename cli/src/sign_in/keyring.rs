@@ -1,4 +1,5 @@
-//! Where tokens are kept: in the keyring of the system, or, where there is none, in this process alone. Never in a file.
+//! Stores tokens in the system's keyring or, if there is none, only in the memory of this process.
+//! Never in a file.
 
 use super::SignInTarget;
 use engine::sign_in::{Vault, VaultError};
@@ -12,15 +13,16 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// What the entries belong to, as the keyring's own program shows it.
+/// The service name that the system's keyring program shows for the entries.
 const SERVICE: &str = "holdpoint";
-/// How long the keyring's service may take to answer at all.
+/// How long the keyring's service may take to respond at all.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long another process may keep the sign-in to itself: as long as a person may take to sign in, and some.
+/// How long to wait for another process that is signing in: as long as a user may take, and a
+/// little more.
 const LOCK_PATIENCE: Duration = Duration::from_secs(6 * 60);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Where the tokens of a sign-in are.
+/// Where the tokens of a sign-in are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keeping {
     Keyring,
@@ -38,7 +40,7 @@ impl Keeping {
     }
 }
 
-/// The place for a server's tokens.
+/// The storage for a server's tokens.
 pub(crate) fn open_vault(home: &Path, target: &SignInTarget) -> (Arc<dyn Vault>, Keeping) {
     match *HAS_KEYRING {
         true => {
@@ -57,7 +59,7 @@ pub(crate) fn keyring_vault(home: &Path, key: &str) -> Option<KeyringVault> {
     HAS_KEYRING.then(|| KeyringVault { user: key.to_owned(), label, lock })
 }
 
-/// Whether the keyring of the system can be used. It is looked for once, and not for long.
+/// Whether the system's keyring can be used. Probed once, with a short timeout.
 static HAS_KEYRING: LazyLock<bool> = LazyLock::new(|| {
     let (answer, answered) = channel();
     std::thread::spawn(move || {
@@ -66,7 +68,8 @@ static HAS_KEYRING: LazyLock<bool> = LazyLock::new(|| {
     matches!(answered.recv_timeout(PATIENCE), Ok(Ok(())))
 });
 
-/// A key that a person put into the keyring under this name; `None` without a keyring, or without such a key.
+/// A key that the user stored in the keyring under this name; `None` without a keyring or such a
+/// key.
 pub(crate) fn read_keyring(name: &str) -> Option<String> {
     if !*HAS_KEYRING {
         return None;
@@ -82,17 +85,17 @@ fn connect() -> Result<(), Error> {
     #[cfg(windows)]
     let store = windows_native_keyring_store::Store::new()?;
     keyring_core::set_default_store(store);
-    // A service that is there and cannot be read is none.
+    // A service that cannot be read counts as missing.
     match Entry::new(SERVICE, "probe")?.get_secret() {
         Ok(_) | Err(Error::NoEntry) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// The tokens of one server in the keyring.
+/// The tokens of one server, stored in the keyring.
 pub(crate) struct KeyringVault {
     user: String,
-    /// What a person sees in the keyring's own program. Only the Secret Service has such.
+    /// The label in the system's keyring program. Only the Secret Service has labels.
     #[cfg_attr(
         not(all(unix, not(target_os = "macos"))),
         allow(dead_code, reason = "other keyrings show the service and the user")
@@ -120,7 +123,7 @@ impl KeyringVault {
     }
 }
 
-/// The error's kind, never its text: it may repeat the secret.
+/// The kind of the error, never its text: it may repeat the secret.
 #[allow(clippy::needless_pass_by_value, reason = "it is what `map_err` takes")]
 fn failed(error: Error) -> VaultError {
     VaultError(
@@ -142,7 +145,7 @@ impl Vault for KeyringVault {
             Err(Error::NoEntry) => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
-        // What cannot be read is of another version: a new sign-in replaces it.
+        // Tokens that cannot be parsed come from another version: a new sign-in replaces them.
         Ok(serde_json::from_slice(&kept).ok())
     }
 
@@ -150,7 +153,8 @@ impl Vault for KeyringVault {
         let unwritable = |_| VaultError("the tokens cannot be written".to_owned());
         let text = Zeroizing::new(serde_json::to_vec(grant).map_err(unwritable)?);
         match self.entry()?.set_secret(&text) {
-            // Some keyrings take little; without the access token the next process refreshes.
+            // Some keyrings limit the size of an entry. Without the access token, the next process
+            // refreshes.
             Err(Error::TooLong(..)) if grant.can_refresh() => {
                 let short = Grant { access_token: None, ..grant.clone() };
                 let text = Zeroizing::new(serde_json::to_vec(&short).map_err(unwritable)?);
@@ -172,7 +176,7 @@ impl Vault for KeyringVault {
     }
 }
 
-/// Holds a lock on a file until it is dropped.
+/// Holds a lock on a file until the file is dropped.
 pub(super) fn lock_file(path: &Path) -> Result<File, VaultError> {
     let failed = |error: std::io::Error| VaultError(format!("`{}`: {error}", path.display()));
     if let Some(folder) = path.parent() {
@@ -188,12 +192,12 @@ pub(super) fn lock_file(path: &Path) -> Result<File, VaultError> {
             Err(TryLockError::WouldBlock) if since.elapsed() > LOCK_PATIENCE => {
                 return Err(VaultError("another process is signing in".to_owned()));
             }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }
 
-/// The tokens of one server for as long as this process lives.
+/// The tokens of one server, kept for the lifetime of this process.
 #[derive(Default)]
 struct ProcessVault(Mutex<Option<Grant>>);
 

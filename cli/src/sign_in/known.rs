@@ -1,4 +1,5 @@
-//! Which servers were signed in to, for `status`, `doctor` and `sign-out`. There is no secret in it: those are in the keyring.
+//! The servers that were signed in to, for `status`, `doctor` and `sign-out`. Contains no secrets:
+//! those are in the keyring.
 
 use crate::screen;
 use contract::time::Timestamp;
@@ -11,16 +12,16 @@ const FILE: &str = "sign-ins.json";
 const MAX_BYTES: u64 = 1024 * 1024;
 const MAX_SIGN_INS: usize = 1_000;
 
-/// A sign-in that is kept.
+/// A recorded sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KnownSignIn {
     pub(crate) id: String,
-    /// What it is called in the keyring.
+    /// The name of its entry in the keyring.
     pub(crate) key: String,
     /// The host of the server, and its authorization server.
     pub(crate) host: String,
     pub(crate) issuer: String,
-    /// In milliseconds since 1970.
+    /// Unix time in milliseconds.
     pub(crate) since: i64,
     pub(crate) allow_private: bool,
 }
@@ -42,7 +43,8 @@ pub(crate) struct KnownSignIns {
 }
 
 impl KnownSignIns {
-    /// A file that cannot be read counts as empty: the keyring has what matters.
+    /// Reads the file. One that cannot be read counts as empty: the tokens themselves are in the
+    /// keyring.
     pub(crate) fn read(home: &Path) -> KnownSignIns {
         let path = home.join(FILE);
         let is_small = std::fs::metadata(&path).is_ok_and(|found| found.len() <= MAX_BYTES);
@@ -81,7 +83,7 @@ impl KnownSignIns {
         let _lock = super::keyring::lock_file(&home.join("sign-ins.lock"));
         let mut all = KnownSignIns::read(home);
         change(&mut all.sign_ins);
-        // What cannot be written is not known: the sign-in itself works without.
+        // A failure to write is ignored: the sign-in works without this record.
         let written = tempfile::NamedTempFile::new_in(home).and_then(|file| {
             serde_json::to_writer(&file, &all)?;
             file.persist(home.join(FILE)).map(drop).map_err(|error| error.error)

@@ -2,7 +2,7 @@
 
 use gate::words::escape_hidden;
 
-/// What the page says.
+/// The content of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) status: u16,
@@ -37,7 +37,7 @@ impl Page {
         }
     }
 
-    /// For a request that is no answer to this sign-in.
+    /// The page for a request that is not a response to this sign-in.
     pub(super) fn stray() -> Page {
         Page {
             status: 400,
@@ -65,7 +65,7 @@ impl Page {
     }
 }
 
-/// Text that a server chose stays text.
+/// Escapes text that a server chose, so that it cannot become markup.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for character in escape_hidden(text).chars() {

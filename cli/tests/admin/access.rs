@@ -1,4 +1,4 @@
-//! Who may do what at the admin API, and what is recorded of it.
+//! What each caller may do through the admin API, and what is recorded.
 
 use crate::station::{SERVER, Setup, Station, send};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn only_a_person_approves_and_an_auditor_only_looks() {
         station.key(&["--sub", "eve", "--actor", "user", "--group", "auditors", "--admin"]);
     let approve = format!("/servers/{SERVER}/approve");
     let recheck = format!("/servers/{SERVER}/recheck");
-    // A policy permits it to the robot; that it is no person decides.
+    // A policy permits it to the robot, but decisions require a person.
     assert_eq!(station.admin_as(&robot, "POST", &recheck, &Value::Null).status, 200);
     let reviewed = json!({"surface_hash": station.server()["surface_hash"]});
     let refused = station.admin_as(&robot, "POST", &approve, &reviewed);
@@ -60,7 +60,7 @@ fn only_a_person_approves_and_an_auditor_only_looks() {
 }
 
 #[test]
-fn words_that_nobody_approved_are_shown_to_people_only() {
+fn unapproved_text_is_only_shown_to_people() {
     let setup = Setup { scenario: "description_change".to_owned(), ..Setup::usual() };
     let station = Station::start(&setup);
     let robot = station.key(&["--sub", "bot", "--group", "admins", "--admin"]);
@@ -78,7 +78,8 @@ fn words_that_nobody_approved_are_shown_to_people_only() {
     assert_eq!(station.admin_as(&robot, "GET", &path, &Value::Null).status, 403);
 }
 
-/// The server may have steered the model, so that its opinion is no more for programs than the server's own words.
+/// The server may have steered the model, so programs get the opinion no more than the server's own
+/// text.
 #[test]
 fn a_model_s_opinion_is_shown_to_people_only() {
     let setup = Setup { scenario: "description_change".to_owned(), ..Setup::usual() };

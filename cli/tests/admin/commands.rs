@@ -1,10 +1,10 @@
-//! The commands that act on a gateway elsewhere.
+//! The commands that act on a remote gateway.
 
 use crate::bench::{Answer, Bench, answer};
 use crate::station::{SERVER, Setup, Station};
 use serde_json::Value;
 
-/// Runs a command on another machine: with a home of its own, and the gateway's address.
+/// Runs a command as on another machine: with its own home, and the gateway's address.
 fn run(bench: &Bench, station: &Station, key: &str, words: &[&str]) -> Answer {
     let url = format!("http://{}", station.addresses[0]);
     let gateway = ["--gateway", &url, "--key", "env:ADMIN_KEY"];

@@ -1,4 +1,5 @@
-//! The gateway's admin API, metrics and the commands that use them, with the real binary over HTTP.
+//! The gateway's admin API, its metrics, and the commands that use them, with the real binary over
+//! HTTP.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

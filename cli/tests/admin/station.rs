@@ -1,4 +1,5 @@
-//! A gateway of the tests: the binary in front of a server that changes when it is told to, and callers of all kinds.
+//! A gateway for tests: the binary in front of a server that changes on command, and callers of all
+//! kinds.
 
 use crate::bench::Bench;
 use serde_json::{Value, json};
@@ -21,13 +22,13 @@ permit (principal in Group::"admins", action in [Action::"audit", Action::"appro
 permit (principal in Group::"auditors", action == Action::"audit", resource);
 "#;
 
-/// How a gateway of the tests is set up.
+/// The configuration of a test gateway.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) scenario: String,
     pub(crate) first_use: String,
     pub(crate) drift_scope: String,
-    /// Further lines of `[gateway]`.
+    /// Additional lines in `[gateway]`.
     pub(crate) front: String,
 }
 
@@ -45,7 +46,8 @@ impl Setup {
 pub(crate) struct Station {
     pub(crate) bench: Bench,
     child: Child,
-    /// Every address that the gateway said it listens on, in the order of `listen`, `admin_listen`, `metrics_listen`.
+    /// The addresses that the gateway printed, in the order `listen`, `admin_listen`,
+    /// `metrics_listen`.
     pub(crate) addresses: Vec<String>,
     state: PathBuf,
     pub(crate) agent: String,
@@ -59,7 +61,7 @@ impl Drop for Station {
     }
 }
 
-/// An answer of the gateway.
+/// An HTTP response of the gateway.
 #[derive(Debug)]
 pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
@@ -118,7 +120,7 @@ impl Station {
         Station { bench, child, addresses, state, agent, admin }
     }
 
-    /// Another key, which the gateway has heard of when this returns.
+    /// Creates another key, and waits until the gateway has loaded it.
     pub(crate) fn key(&self, words: &[&str]) -> String {
         let key = create_key(&self.bench, words);
         let path = if key.starts_with("hpa_") { "/admin/v1/servers" } else { "/mcp" };
@@ -141,12 +143,12 @@ impl Station {
         }
     }
 
-    /// The server shows its changed surface from now on, or the first one again.
+    /// Makes the server show its changed surface, or the first one again.
     pub(crate) fn show(&self, phase: &str) {
         std::fs::write(&self.state, phase).unwrap();
     }
 
-    /// A request to the admin API as its administrator.
+    /// Sends a request to the admin API as its administrator.
     pub(crate) fn admin(&self, method: &str, path: &str, body: &Value) -> HttpAnswer {
         self.admin_as(&self.admin, method, path, body)
     }
@@ -162,7 +164,7 @@ impl Station {
         answer.json()
     }
 
-    /// A session of an agent at a path.
+    /// Opens an agent's session at a path.
     pub(crate) fn session(&self) -> Session<'_> {
         let mut session = Session { station: self, id: None };
         let hello = json!({
@@ -187,7 +189,7 @@ impl Station {
     }
 }
 
-/// One HTTP request on a connection of its own.
+/// Sends one HTTP request on its own connection.
 pub(crate) fn send(
     address: &str,
     method: &str,
@@ -257,7 +259,7 @@ impl Session<'_> {
         answer.json()
     }
 
-    /// The server's own names of the tools that the agent is shown.
+    /// The server's own names of the tools visible to the agent.
     pub(crate) fn tools(&mut self) -> Vec<String> {
         let listed = self.ask("tools/list", &json!({}));
         let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
@@ -269,7 +271,7 @@ impl Session<'_> {
         names
     }
 
-    /// What becomes of a call: `allowed`, `held` or `denied`.
+    /// The result of a call: `allowed`, `held` or `denied`.
     pub(crate) fn call(&mut self, tool: &str) -> (&'static str, Value) {
         let arguments = match tool {
             "danger_delete" => json!({"path": "a"}),

@@ -1,4 +1,4 @@
-//! A server's status, state by state, as `conformance/gateway/status.json` has it.
+//! A server's status, state by state, according to `conformance/gateway/status.json`.
 
 use crate::station::{HttpAnswer, PATIENCE, SERVER, Setup, Station};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn perform(station: &Station, step: &Value, place: &str) {
     assert_eq!(u64::from(answer.status), expected, "{place}: {answer:?}");
 }
 
-/// A caller lists, which makes the gateway look at a server that it never saw.
+/// Lists as a caller, which makes the gateway observe a server for the first time.
 fn connect(station: &Station) {
     let begun = Instant::now();
     while station.session().tools().is_empty() {

@@ -1,4 +1,4 @@
-//! Keys, signatures, what a document says, schemes, and what is refused.
+//! Keys, signatures, inspecting documents, schemes, and refused input.
 
 use crate::bench::*;
 use crate::{draft, verify, write_root};
@@ -53,7 +53,7 @@ fn a_trust_root_is_made_from_pem_files_by_a_command() {
     let words = [&["key.pem.pub"][..], &levels, &["--not-after", "2099-01-01"]].concat();
     add(&words).exits(0).says("1 signer").says("acme-2026").says("2099-01-01").says("fingerprint");
     bench.run(verify("signed.json", &[])).exits(0);
-    // One key has one name, and a name one key.
+    // Each key has one name, and each name one key.
     let before = fs::read(bench.path("root.json")).unwrap();
     add(&["key.pem.pub", "--level", "internal"]).exits(2).says("one key");
     bench.run(["attest", "keygen", "other.pem"]).exits(0);
@@ -67,7 +67,7 @@ fn a_trust_root_is_made_from_pem_files_by_a_command() {
     remove("acme-2026").exits(0).says("1 signer").never_says("acme-2026");
     let denied = bench.run(verify("signed.json", &[])).exits(13).json();
     assert_eq!(denied["reason"], "signer_not_trusted");
-    // What is no trust root is left as it is.
+    // A file that is not a trust root is left unchanged.
     bench.file("root.json", "{\"mine\": true}");
     add(&["other.pem.pub", "--level", "internal"]).exits(2);
     bench.run(["attest", "trust", "list", "root.json"]).exits(2);
@@ -87,7 +87,7 @@ fn what_is_probably_a_slip_in_a_trust_root_is_warned_of() {
     let over = add(&["three.pem.pub", "--level", "internal", "--not-after", "2001-01-01"]).exits(0);
     over.says("is in the past");
     bench.run(["attest", "trust", "list", "rot.json"]).exits(2).says("the trust root `rot.json`");
-    // A named scheme has its own levels, which are checked where it is used.
+    // A named scheme has its own levels, which are checked when the scheme is used.
     bench.run(["attest", "keygen", "four.pem"]).exits(0);
     let words = ["attest", "trust", "add", "own.json", "four.pem.pub", "--level", "blue"];
     bench.run(words.iter().chain(&["--scheme", "colours"])).exits(0).never_says("warning");
@@ -178,7 +178,7 @@ fn a_passphrase_is_no_argument_and_is_not_repeated() {
     let bench = Bench::new();
     let refused = bench.run(["attest", "keygen", "key.pem", "--passphrase", "hunter2"]);
     refused.exits(2).says("env:VARIABLE").never_says("hunter2");
-    // Without a terminal nobody can be asked.
+    // Without a terminal there is no prompt.
     let refused = bench.run(["attest", "keygen", "key.pem", "--passphrase", "prompt"]);
     refused.exits(2).says("at a terminal");
     assert!(!bench.path("key.pem").exists());
@@ -338,7 +338,7 @@ fn a_document_for_a_program_admits_that_file_alone() {
     assert_eq!(judge(&["--program", "other"]).exits(13).json()["reason"], "host_not_bound");
     assert_eq!(judge(&[]).exits(13).json()["reason"], "host_not_bound");
     judge(&["--program", "server", "--host", "a.example"]).exits(2);
-    // A document that does not say which program it is for is for none.
+    // A document that names no program is valid for none.
     document.as_object_mut().expect("an object").remove("packageDigest");
     bench.file("draft2.json", document.to_string());
     bench.run(sign).exits(0);
@@ -346,7 +346,7 @@ fn a_document_for_a_program_admits_that_file_alone() {
 }
 
 #[test]
-fn a_program_may_be_bound_by_whoever_asks() {
+fn a_caller_may_bind_the_program() {
     let bench = Bench::new();
     prepared(&bench);
     bench.file("server", "#!/bin/sh\n");
@@ -390,7 +390,7 @@ fn a_program_may_be_bound_by_whoever_asks() {
     judge(&["--program", "server"]).exits(0);
     denied(&["--program", "other"]);
     judge(&["--program", "server", "--program-digest", &short]).exits(0);
-    // Both have to hold.
+    // Both conditions must hold.
     let other = attest::Digest::sha256(b"#!/bin/sh\nexit\n").to_string();
     denied(&["--program", "server", "--program-digest", &other]);
     denied(&["--program", "other", "--program-digest", &other]);
@@ -442,7 +442,7 @@ fn a_link_is_neither_followed_nor_replaced() {
         assert!(fs::symlink_metadata(bench.path(name)).unwrap().is_symlink());
     }
     assert_eq!(fs::read(bench.path("target.json")).unwrap(), before);
-    // A key's public half that leads nowhere: no private key is left behind.
+    // The public half cannot be written, so no private key is left behind.
     std::os::unix::fs::symlink(bench.path("nowhere"), bench.path("new.pem.pub")).unwrap();
     bench.run(["attest", "keygen", "new.pem"]).exits(2).says("new.pem.pub");
     assert!(!bench.path("new.pem").exists());
@@ -535,7 +535,7 @@ fn a_revocation_list_counts_only_when_one_who_may_has_signed_it() {
         (denied["clause"].clone(), denied["reason"].clone())
     };
     assert_eq!(reason("revoked.json", "2099-01-15"), (json!("f"), json!("attestation_revoked")));
-    // What does not count clears nobody.
+    // An invalid list revokes nothing.
     for (list, now) in [
         ("forged.json", "2099-01-15"),
         ("list.json", "2099-01-15"),
@@ -558,7 +558,8 @@ fn a_revocation_list_counts_only_when_one_who_may_has_signed_it() {
     bench.run(forged).exits(0).says("does not let it revoke");
 }
 
-/// A document may name the archive that a package was installed from, and a denial says which one that is.
+/// A document may name the archive that a package was installed from, and a denial names the
+/// installed one.
 #[test]
 #[cfg(unix)]
 fn a_document_for_an_archive_admits_a_file_of_its_package() {

@@ -1,4 +1,5 @@
-//! `holdpoint attest` as people and programs use it: the vectors, keys, signatures, and other tools on both sides.
+//! `holdpoint attest` as people and programs use it: test vectors, keys, signatures, and
+//! interoperability with other tools.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,7 +21,7 @@ use bench::Bench;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A document that nobody has signed.
+/// An unsigned document.
 fn draft() -> Value {
     json!({
         "v": 1,
@@ -34,7 +35,7 @@ fn draft() -> Value {
     })
 }
 
-/// Writes a trust root with one signer, by the file of its public key.
+/// Writes a trust root with one signer, given the file of its public key.
 fn write_root(bench: &Bench, key_id: &str, public: &Path) {
     let pem = std::fs::read_to_string(public).unwrap();
     let signer = json!({ "keyId": key_id, "publicKeyPem": pem, "approvedClearance": ["public", "internal"] });

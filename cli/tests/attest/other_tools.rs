@@ -1,7 +1,8 @@
-//! openssl and Python's `cryptography` on the other side: their keys and signatures count here, and ours there.
+//! Interoperability with openssl and Python's `cryptography`: each side accepts the other's keys
+//! and signatures.
 //!
-//! `scripts/install-test-tools` installs the Python package among the test servers. Where a tool is not there, the tests
-//! say so; with `CI=true` that is a failure.
+//! `scripts/install-test-tools` installs the Python package along with the test servers. If a tool
+//! is missing, the tests report it; with `CI=true` they fail.
 
 use crate::bench::*;
 use crate::{draft, verify, write_root};
@@ -14,7 +15,7 @@ use std::process::Command;
 
 const PASSPHRASE: &str = "correct horse";
 
-/// The interpreter that has the package, if it is installed.
+/// The interpreter with the package, if it is installed.
 fn python() -> Option<PathBuf> {
     testing::newest_release("cryptography").map(|release| release.join("venv/bin/python"))
 }
@@ -27,7 +28,7 @@ fn openssl() -> Option<PathBuf> {
     None
 }
 
-/// Runs a tool in the test's folder; whether it said yes.
+/// Runs a tool in the test's folder. Returns whether it succeeded.
 fn tool(bench: &Bench, program: &Path, words: &[impl AsRef<OsStr>]) -> bool {
     let folder = bench.path("draft.json");
     let mut command = Command::new(program);
@@ -35,7 +36,7 @@ fn tool(bench: &Bench, program: &Path, words: &[impl AsRef<OsStr>]) -> bool {
     command.output().unwrap().status.success()
 }
 
-/// The bytes of a document that are signed, and its signature, as files.
+/// Writes the signed bytes of a document and its signature to files.
 fn take_apart(bench: &Bench, name: &str) {
     let bytes = fs::read(bench.path(name)).unwrap();
     let document: Value = serde_json::from_slice(&bytes).unwrap();
@@ -43,7 +44,7 @@ fn take_apart(bench: &Bench, name: &str) {
     bench.file("signature.b64", document["signature"].as_str().unwrap_or_default());
 }
 
-/// A document that names its signer, without a signature.
+/// A document that names its signer but has no signature.
 fn named() -> Value {
     let mut document = draft();
     document["signerKeyId"] = json!("acme-2026");

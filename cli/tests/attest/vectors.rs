@@ -1,4 +1,5 @@
-//! The vectors of `conformance/attestation` through the program: exactly its verdict, clause and exit code.
+//! Runs the vectors of `conformance/attestation` through the program, and compares verdict, clause
+//! and exit code.
 
 use crate::bench::*;
 use crate::case::{self, Case};
@@ -38,7 +39,7 @@ fn check(cases: &[Case]) {
         let exit = if case.expect["verdict"] == "ADMIT" { 0 } else { 13 };
         let answer = run(&bench, case).exits(exit);
         assert_eq!(answer.json(), case.expect, "{}", case.name);
-        // Nothing but the document is printed, and it has these members and no others.
+        // Only the document is printed, with exactly these members.
         let members: Vec<&String> = case.expect.as_object().unwrap().keys().collect();
         assert_eq!(members, ["verdict", "clause", "reason", "clearance", "signer"]);
         assert_eq!(answer.err, "", "{}", case.name);

@@ -1,4 +1,4 @@
-//! An agent that talks to a server through the gate, a request at a time.
+//! An agent that talks to a server through the gate, one request at a time.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// An answer that has not come by then never will.
+/// A response that takes longer than this is taken as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Agent {
@@ -18,12 +18,12 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts the gate in front of the server, shakes hands and lists the tools.
+    /// Starts the gate in front of the server, performs the handshake and lists the tools.
     pub(crate) fn start(bench: &Bench, server: &FolderServer) -> Agent {
         Agent::begin(server.command_as(bench, ID, "run", &[]))
     }
 
-    /// The same with the command that starts the gate.
+    /// The same with a given command that starts the gate.
     pub(crate) fn begin(mut command: Command) -> Agent {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut gate = command.spawn().unwrap();
@@ -61,7 +61,7 @@ impl Agent {
         self.input.flush().unwrap();
     }
 
-    /// The answer to a request; what else the gate says in between is passed over.
+    /// The response to a request; other messages of the gate are skipped.
     fn request(&mut self, method: &str, parameters: &Value) -> Value {
         self.requests += 1;
         let id = self.requests;
@@ -75,7 +75,7 @@ impl Agent {
         }
     }
 
-    /// Goes away, and waits until the gate has done so too.
+    /// Disconnects, and waits until the gate has exited.
     pub(crate) fn leave(self) {
         let Agent { mut gate, input, lines, .. } = self;
         drop(input);

@@ -1,4 +1,5 @@
-//! What the tests stand on: a home of their own, the binary in it with a deadline, a server that is a folder.
+//! The fixtures of the tests: a home, the binary with a deadline, a server whose responses are
+//! files.
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use serde_json::{Value, json};
@@ -11,16 +12,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A program that has not ended by then never will. It is long because machines are busy.
+/// A program that runs longer than this is taken as hanging. Long, because machines may be busy.
 const DEADLINE: Duration = Duration::from_secs(180);
 
-/// Who acts in the tests.
+/// The name of the user in the tests.
 pub(crate) const WHO: &str = "ada";
 
-/// The id that servers have in the tests.
+/// The id of servers in the tests.
 pub(crate) const ID: &str = "reports";
 
-/// A folder with a home in it, and whatever else a test needs.
+/// A folder that contains a home and the other files of a test.
 pub(crate) struct Bench {
     folder: TempDir,
 }
@@ -30,7 +31,7 @@ impl Bench {
         Bench { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With a configuration that lets the tests decide without a terminal.
+    /// Configured so that the tests can decide without a terminal.
     pub(crate) fn unattended() -> Bench {
         let bench = Bench::new();
         bench.run(["status"]).exits(0);
@@ -57,7 +58,7 @@ impl Bench {
         fs::write(self.home().join("holdpoint.toml"), text).unwrap();
     }
 
-    /// The binary with this home, and nothing of the tester's own settings.
+    /// The binary with this home and without the tester's own settings.
     pub(crate) fn command(
         &self,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -66,7 +67,7 @@ impl Bench {
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LOGNAME", "CI"] {
             command.env_remove(variable);
         }
-        // Nothing turns pages in a test.
+        // No pager in tests.
         command.env("PAGER", "cat");
         command.env("HOME", self.folder.path()).env("USER", WHO);
         command.env("HOLDPOINT_HOME", self.home()).current_dir(self.folder.path());
@@ -82,26 +83,27 @@ impl Bench {
         self.run(["status", "--json"]).exits(0).json()
     }
 
-    /// The one server that is known.
+    /// The status of the only server.
     pub(crate) fn server_status(&self) -> Value {
         self.status()["servers"][0].clone()
     }
 
-    /// What waits to be approved of the one server.
+    /// The waiting change of an entry of the only server.
     pub(crate) fn waiting(&self, key: &str) -> Value {
         let status = self.server_status();
         let mut waiting = status["waiting"].as_array().unwrap().iter();
         waiting.find(|entry| entry["key"] == key).unwrap_or(&Value::Null).clone()
     }
 
-    /// The hash by which what waits is approved: of what is there now, or of what is gone.
+    /// The hash to approve a waiting change with: the current hash, or the last one of a removed
+    /// entry.
     pub(crate) fn waiting_hash(&self, key: &str) -> String {
         let hash = &self.waiting(key)["entry_hash"];
         hash["after"].as_str().or(hash["before"].as_str()).unwrap().to_owned()
     }
 }
 
-/// How a run of the binary ended.
+/// The result of running the binary.
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -116,7 +118,7 @@ impl Answer {
         self
     }
 
-    /// Somewhere it says this.
+    /// Asserts that the output contains this text.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Answer {
         let Answer { out, err, .. } = &self;
@@ -133,7 +135,7 @@ impl Answer {
         self
     }
 
-    /// Standard output as the one JSON document that it must be.
+    /// Parses standard output, which must be a single JSON document.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         match serde_json::from_str(&self.out) {
@@ -143,7 +145,7 @@ impl Answer {
     }
 }
 
-/// Runs a command to its end, or fails when it has none.
+/// Runs a command until it exits; panics after the deadline.
 #[track_caller]
 pub(crate) fn answer(mut command: Command) -> Answer {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -171,19 +173,19 @@ fn read_all(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8
         if let Some(mut stream) = stream {
             stream.read_to_end(&mut bytes).unwrap();
         }
-        // Nobody listens any more where the deadline has passed.
+        // After the deadline, the receiver is gone.
         let _ = sender.send(bytes);
     });
     receiver
 }
 
-/// A server that is a folder of answers (`tests/servers/folder_server.rs`).
+/// A server with responses in a folder (`tests/servers/folder_server.rs`).
 pub(crate) struct FolderServer {
     folder: PathBuf,
 }
 
 impl FolderServer {
-    /// A server that shakes hands, offers tools, and has these.
+    /// A server that completes handshakes, offers tools, and has these.
     pub(crate) fn new(bench: &Bench, tools: &Value) -> FolderServer {
         FolderServer::named(bench, "server", tools)
     }
@@ -197,7 +199,7 @@ impl FolderServer {
         server
     }
 
-    /// The capabilities that the handshake declares.
+    /// Sets the capabilities in the handshake.
     pub(crate) fn offers(&self, capabilities: &Value) {
         let result = json!({
             "protocolVersion": "2025-06-18",
@@ -211,18 +213,18 @@ impl FolderServer {
         self.answers("tools/list", json!({ "tools": tools }).to_string());
     }
 
-    /// The tools as the bytes of an array.
+    /// Sets the tools, given as the bytes of an array.
     pub(crate) fn lists_bytes(&self, tools: &[u8]) {
         self.answers("tools/list", [b"{\"tools\":".as_slice(), tools, b"}"].concat());
     }
 
-    /// The result of a method.
+    /// Sets the result of a method.
     pub(crate) fn answers(&self, method: &str, result: impl AsRef<[u8]>) {
         let start = br#"{"jsonrpc":"2.0","id":$ID,"result":"#.as_slice();
         self.sends(method, [start, result.as_ref(), b"}"].concat());
     }
 
-    /// The whole line, or lines, that answer a method.
+    /// Sets the complete line, or lines, that answer a method.
     pub(crate) fn sends(&self, method: &str, bytes: impl AsRef<[u8]>) {
         self.writes(&method.replace('/', "."), bytes);
     }
@@ -235,7 +237,7 @@ impl FolderServer {
         fs::remove_file(self.folder.join(method.replace('/', "."))).unwrap();
     }
 
-    /// The words that start it.
+    /// The command that starts it.
     pub(crate) fn launch(&self) -> Vec<OsString> {
         vec![program().into_os_string(), self.folder.clone().into_os_string()]
     }
@@ -268,7 +270,7 @@ impl FolderServer {
     }
 }
 
-/// Cargo builds examples for `cargo test`, beside the folder of the test binaries.
+/// Cargo builds examples for `cargo test`, next to the folder of the test binaries.
 fn program() -> PathBuf {
     example("folder-server")
 }
@@ -281,7 +283,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
     program
 }
 
-/// A tool as it was approved.
+/// The approved tool.
 pub(crate) fn report_tool() -> Value {
     json!({
         "name": "make_report",
@@ -294,7 +296,7 @@ pub(crate) fn report_tool() -> Value {
     })
 }
 
-/// The same tool with a new parameter that must be given.
+/// The same tool with a new required parameter.
 pub(crate) fn report_tool_with_owner() -> Value {
     let mut tool = report_tool();
     tool["inputSchema"]["properties"]["owner"] = json!({ "type": "string" });
@@ -306,7 +308,7 @@ pub(crate) fn mail_tool() -> Value {
     json!({ "name": "send_mail", "inputSchema": { "type": "object", "properties": { "to": { "type": "string" } } } })
 }
 
-/// What an array of tools reads like as a list of entries, without what moves from run to run.
+/// The pins in a status document, without values that vary from run to run.
 pub(crate) fn pins_of(status: &Value) -> Value {
     json!([status["pinned"], status["basis"]])
 }

@@ -50,7 +50,7 @@ fn each_call_is_judged_on_its_own_in_the_order_given_and_decides_the_exit_code()
         proceeds("other"),
     ]);
     assert_eq!(found, expected);
-    // The change as a whole is held, and the calls that were asked about go through.
+    // The change as a whole is held, but the given calls go through.
     assert_eq!(calls(&bench, &["--call", goes], 0), json!([proceeds("delete")]));
     bench.run(DIFF).exits(10);
     let all: Vec<&str> = DIFF.into_iter().chain(["--call", held, "--call", goes]).collect();

@@ -1,4 +1,4 @@
-//! Captures: every form that is taken, every exit code of `diff`, and pins that come from a file.
+//! Captures: every accepted form, every exit code of `diff`, and pins made from a file.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn a_file_that_is_not_there_is_named() {
     bench.run(["diff", "good.json"]).exits(2).says("<NEW>");
 }
 
-/// One tool in every form that a capture can have.
+/// One tool in every form of a capture.
 fn forms() -> [(&'static str, String); 5] {
     let tool = report_tool();
     [
@@ -210,7 +210,7 @@ fn pins_can_come_from_a_file_and_be_checked_against_one() {
     bench.run(["check", "--server", ID, "--file", "new.json"]).exits(10).says("`owner`");
     bench.file("bad.json", r#"[{"name":"make_report","name":"x"}]"#);
     bench.run(["check", "--server", ID, "--file", "bad.json"]).exits(10).says("appears twice");
-    // There is nothing to start, and the words say what to type.
+    // There is nothing to start; the message says what to type.
     bench.run(["check", ID]).exits(11).says("pinned from a capture").says("--server reports");
 }
 
@@ -227,7 +227,7 @@ fn a_file_without_a_server_id_gets_one_of_its_name() {
 fn the_demonstration_goes_as_it_says() {
     let bench = Bench::new();
     let demo = bench.run(["demo"]).exits(0).says("caught a silent change").says("PROCEED");
-    // What people fear comes first.
+    // The poisoned description comes first.
     let place = |text: &str| demo.out.find(text).unwrap();
     assert!(place("read ~/.ssh/id_rsa") < place("now requires a new parameter"), "{}", demo.out);
     assert!(demo.out.contains("holdpoint quarantine notes"), "{}", demo.out);
@@ -240,7 +240,8 @@ fn the_demonstration_goes_as_it_says() {
     assert!(!bench.home().exists(), "the demonstration keeps nothing");
 }
 
-/// Two official SDKs read members without regard to case: the client would see what nobody compared.
+/// Two official SDKs read member names case-insensitively: such a client would see something that
+/// was never compared.
 #[test]
 fn a_member_that_some_clients_read_as_one_of_mcp_makes_a_capture_unreadable() {
     for member in ["Description", "InputSchema", "input_schema", "Annotations", "name\u{0}"] {

@@ -1,10 +1,12 @@
-//! `holdpoint conformance csp`: what it says of something that protects nothing, and of mistakes in its configuration.
+//! `holdpoint conformance csp` against a gateway that protects nothing, and with mistakes in its
+//! configuration.
 
 use crate::bench::*;
 use serde_json::Value;
 use std::net::TcpListener;
 
-/// A configuration in which the suite's own server is the gateway: everything is passed on, and nothing is refused.
+/// A configuration in which the suite's own server takes the gateway's place: everything is passed
+/// on, and nothing is refused.
 fn unprotected(bench: &Bench) -> String {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     bench.file("token-a", "canary-token-of-a-0123456789abcdef0123456789");
@@ -74,7 +76,7 @@ fn an_approval_that_no_receipt_names_fails_and_one_that_is_named_passes() {
         let lines = [receipt, call("allow"), call("deny")].join("\n");
         let receipts = bench.file("receipts", lines);
         let config = std::fs::read_to_string(bench.path("suite.toml")).unwrap();
-        // Only the test of receipts is run.
+        // Only run the test of receipts.
         let others: String =
             (1..=10).filter(|n| *n != 9).map(|n| format!("{n} = \"not looked at\"\n")).collect();
         let config = config.replace("5 = \"it proxies no OAuth\"\n", &others);

@@ -1,4 +1,5 @@
-//! Nothing leaves by itself: every command runs in a network namespace whose only way out is watched.
+//! No command sends anything on its own: every command runs in a network namespace whose only
+//! connection is monitored.
 
 use crate::bench::*;
 use crate::secrets::{Stage, every_command, with};
@@ -8,7 +9,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use testing::watched::{Packet, WORLD, Watched, send};
 
-/// Divides what must be silent from what must be seen.
+/// Separates the part that must be silent from the part that must be seen.
 const CONTROLS: &[u8] = b"from here on the watcher has to see something";
 
 #[test]
@@ -50,8 +51,8 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Every command that the binary has, on a home with a server whose tool changed. Where a command needs the address of something,
-/// it is one on loopback.
+/// Runs every command of the binary on a home with a server whose tool changed. Addresses that
+/// commands need are on loopback.
 fn every_command_once() {
     let stage = Stage::new();
     let words = ["npx", "-y", "reports-mcp"].map(str::to_owned);
@@ -68,7 +69,7 @@ fn every_command_once() {
     assert_eq!(stage.pages.not_run(), [""; 0], "commands that this test does not run");
 }
 
-/// What goes on running: a gateway that carries a call, and a directory that is asked for a page.
+/// Runs a gateway that forwards a call, and a directory that serves a page.
 fn a_gateway_and_a_directory_that_serve() {
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &json!([report_tool()]));
@@ -117,7 +118,7 @@ fn a_gateway_and_a_directory_that_serve() {
     }
 }
 
-/// What is asked for by name is seen: a look-up of a name, and connections of both families.
+/// Requested connections are seen: a name lookup, and connections over IPv4 and IPv6.
 fn controls() {
     send(CONTROLS);
     let bench = Bench::new();
@@ -127,7 +128,7 @@ fn controls() {
     }
 }
 
-/// A process that listens. It ends with the value.
+/// A listening process, ended on drop.
 struct Serving {
     child: Child,
     address: String,

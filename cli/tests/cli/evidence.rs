@@ -1,5 +1,5 @@
-//! `receipts verify` against somebody who can write to the folder and has no key: what is found, where, and what else is
-//! still verified.
+//! `receipts verify` against an attacker who can write to the folder but has no key: what is
+//! detected, where, and what else is still verified.
 
 use crate::bench::*;
 use contract::hash::sha256_hex;
@@ -20,20 +20,21 @@ mod tampering;
 
 const START: i64 = 1_763_253_195_123;
 
-/// About four receipts.
+/// Room for about four receipts.
 const SEGMENT_BYTES: u64 = 4_000;
 
-/// A home with an index that holds acts of people, and two chains of several segments.
+/// A home with an index of people's acts, and two chains of several segments.
 struct Evidence {
     bench: Bench,
     /// The chains, in the order in which they are verified.
     chains: [String; 2],
-    /// What `verify --json` says of it.
+    /// The output of `verify --json` for the unchanged folder.
     sound: Value,
 }
 
 impl Evidence {
-    /// Two processes write, end, and two more go on; in between `older` is copied and a person acts.
+    /// Two processes write and end, and two more continue; in between, `older` is copied and a
+    /// person acts.
     fn new() -> Evidence {
         let bench = Bench::new();
         let home = Home::open(&bench.home()).unwrap();
@@ -65,13 +66,13 @@ impl Evidence {
         self.chain(chain).join(format!("{number:06}.checkpoint"))
     }
 
-    /// How many segments a chain has.
+    /// The number of segments of a chain.
     fn segments(&self, chain: &str) -> usize {
         let numbers = (1..).take_while(|number| self.segment(chain, *number).is_file());
         numbers.count()
     }
 
-    /// Everything as it was.
+    /// Restores the original folder.
     fn restore(&self) {
         fs::remove_dir_all(self.folder()).unwrap();
         copy(&self.bench.path("kept"), &self.folder());
@@ -81,7 +82,7 @@ impl Evidence {
         self.bench.run(["receipts", "verify"].iter().chain(options))
     }
 
-    /// Changes the lines of a segment.
+    /// Edits the lines of a segment.
     fn edit(&self, path: &Path, change: impl FnOnce(&mut Vec<String>)) {
         let mut lines: Vec<String> =
             fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect();
@@ -91,13 +92,14 @@ impl Evidence {
         fs::write(path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     }
 
-    /// The report of a chain, by its name.
+    /// The report on a chain.
     fn counted<'r>(&self, report: &'r Value, chain: &str) -> &'r Value {
         let mut chains = report["chains"].as_array().unwrap().iter();
         chains.find(|found| found["chain"] == chain).unwrap_or(&Value::Null)
     }
 
-    /// It is found, in words and as JSON, with the place first; the chains that nobody touched are counted as before.
+    /// Asserts that the problem is reported as text and as JSON, with its location first, and that
+    /// untouched chains are counted as before.
     #[track_caller]
     fn finds(&self, place: Place<'_>, what: &str) -> Value {
         let answer = self.verify(&[]).exits(14).says("does not verify: ");
@@ -115,7 +117,7 @@ impl Evidence {
         report
     }
 
-    /// As [`Evidence::finds`], and all chains but these are counted as they were.
+    /// Like [`Evidence::finds`], for a problem that affects only this chain.
     #[track_caller]
     fn finds_only(&self, place: Place<'_>, what: &str) -> Value {
         let report = self.finds(place, what);
@@ -127,7 +129,7 @@ impl Evidence {
     }
 }
 
-/// Where something is wrong.
+/// The location of a problem.
 #[derive(Debug, Clone, Copy)]
 struct Place<'p> {
     chain: &'p str,
@@ -160,7 +162,7 @@ fn settings() -> Settings {
     Settings { rotation, ..Settings::default() }
 }
 
-/// Two processes at a time, each with a chain of its own.
+/// Two concurrent processes, each with its own chain.
 fn write_calls(home: &Home, ids: std::ops::Range<u8>) -> [String; 2] {
     let writers = [0, 1].map(|_| Receipts::open(home, settings()).unwrap());
     for id in ids {
@@ -175,7 +177,7 @@ fn write_calls(home: &Home, ids: std::ops::Range<u8>) -> [String; 2] {
     chains
 }
 
-/// A person approves something.
+/// Records an act of a person.
 fn act(home: &Home, at: i64) {
     let data = json!({ "seal": 1 });
     let event = Event {
@@ -209,14 +211,14 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The value of a member of a line that is 64 hexadecimal digits.
+/// The value of a member of a line that consists of 64 hexadecimal digits.
 fn digits<'l>(line: &'l str, name: &str) -> &'l str {
     let name = format!("\"{name}\":\"");
     let start = line.find(&name).unwrap() + name.len();
     &line[start..start + 64]
 }
 
-/// A line that goes on after another, with the hash that it has to have: nobody needs a key for that.
+/// A line that continues after another one, with a correct hash, which needs no key.
 fn chained(line: &str, after: &str) -> String {
     let line = line.replace(digits(line, "prev"), digits(after, "hash"));
     let seq = |line: &str| -> u64 {
@@ -227,7 +229,7 @@ fn chained(line: &str, after: &str) -> String {
     rehashed(&line.replace(&format!("\"seq\":{}", seq(&line)), &moved))
 }
 
-/// The line with the hash of what it says.
+/// The line with its hash recomputed.
 fn rehashed(line: &str) -> String {
     let member = format!("\"hash\":\"{}\",", digits(line, "hash"));
     let bare = line.replace(&member, "");

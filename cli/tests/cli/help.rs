@@ -1,4 +1,5 @@
-//! Help texts are part of the interface: they are golden files. `UPDATE_GOLDEN=1` writes them anew.
+//! Help texts are part of the interface, and compared with golden files. `UPDATE_GOLDEN=1` rewrites
+//! them.
 
 use crate::bench::*;
 use std::collections::BTreeSet;
@@ -82,7 +83,7 @@ fn a_servers_command_without_dashes_is_shown_with_them() {
     let tip = "holdpoint pin --server time -- uvx mcp-server-time";
     bench.run(["pin", "--server", "time", "uvx", "mcp-server-time"]).exits(2).says(tip);
     bench.run(["run", "npx", "-y", "p"]).exits(2).says("holdpoint run -- npx -y p");
-    // One word alone is an id, or a program.
+    // A single word is an id or a program.
     bench.run(["pin", "sh"]).exits(2).says("no server `sh`").says("-- sh");
     bench.run(["pin", "unheard-of"]).exits(2).never_says("put `--`");
 }

@@ -1,4 +1,4 @@
-//! The home: private, authenticated, never damaged, and safe under several processes at once.
+//! The home: private, authenticated, never damaged, and safe with several processes at once.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn pinned() -> (Bench, FolderServer) {
     (bench, server)
 }
 
-/// Edits the pins behind Holdpoint's back.
+/// Edits the pins without Holdpoint.
 fn edit(bench: &Bench, sql: &str) {
     let connection = rusqlite::Connection::open(bench.home().join("state.db")).unwrap();
     connection.execute_batch(sql).unwrap();
@@ -31,7 +31,7 @@ fn the_home_is_private() {
     assert!(!keys.is_empty());
     for key in keys {
         let key = key.unwrap();
-        // What receipts are checked with is handed out.
+        // The public key is meant to be shared.
         let expected = if key.file_name() == "receipts.pub" { 0o644 } else { 0o600 };
         assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, expected);
     }
@@ -113,7 +113,7 @@ fn a_new_home_has_no_receipts_to_verify_and_says_when_there_are_some() {
 fn an_edited_pin_is_reported_and_held() {
     let (bench, server) = pinned();
     server.lists(&json!([report_tool_with_owner(), mail_tool()]));
-    // The pin is made to say what the server says now.
+    // Edit the pin to match what the server shows now.
     let raw = report_tool_with_owner().to_string().replace('\'', "''");
     edit(&bench, &format!("UPDATE pins SET raw = '{raw}' WHERE key = 'make_report'"));
     let document = server.run(&bench, "check", &["--json"]).exits(10).json();
@@ -122,7 +122,7 @@ fn an_edited_pin_is_reported_and_held() {
     let edited = entries.iter().find(|entry| entry["key"] == "make_report").unwrap();
     assert_eq!((&edited["verdict"], &edited["reason"]), (&json!("HOLD"), &json!("baseline_lost")));
     bench.run(["status"]).exits(0).says("baseline_lost");
-    // Nothing is taken on trust instead, and a person can mend it.
+    // Nothing is trusted in its place, but a person can repair it.
     server.run(&bench, "pin", &[]).exits(2).says("needs a terminal");
     bench.configure("[approve]\nunattended = true\n");
     server.run(&bench, "pin", &[]).exits(0);
@@ -161,7 +161,7 @@ fn pins_that_were_removed_are_missed() {
         );
         server.run(&bench, "pin", &[]).exits(2).says("needs a terminal");
         server.run(&bench, "check", &[]).exits(10);
-        // A person can mend it.
+        // A person can repair it.
         bench.configure("[approve]\nunattended = true\n");
         server.run(&bench, "pin", &[]).exits(0);
         server.run(&bench, "check", &[]).exits(0);
@@ -285,7 +285,8 @@ fn of_several_processes_that_pin_one_server_at_once_each_pins_or_says_that_it_di
     assert_eq!(pins, 1, "{history}");
 }
 
-/// Runs a command with a home on a file system of its own that is full; none where this user may not mount one.
+/// Runs a command with a home on a separate, full file system; `None` if this user cannot mount
+/// one.
 #[cfg(target_os = "linux")]
 fn on_a_full_disk(bench: &Bench, words: &str) -> Option<Answer> {
     let script = format!(

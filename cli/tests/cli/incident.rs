@@ -1,4 +1,4 @@
-//! Incident mode: anybody stops more, only a person stops less, and all of it is written down.
+//! Incident mode: any user may stop more, only a person may stop less, and everything is recorded.
 
 use crate::agent::Agent;
 use crate::bench::*;
@@ -57,7 +57,7 @@ fn an_incident_denies_the_calls_of_a_gate_that_runs_already() {
     assert_eq!(denied["error"]["data"]["reason"], "kill_switch");
     bench.run(["incident", "off", "--reason", "over"]).exits(0);
     assert!(goes_through(&call()));
-    // An incident of another server is none of this one's.
+    // An incident on another server does not affect this one.
     with_servers(&bench);
     bench.run(["incident", "on", "--server", "files"]).exits(0);
     assert!(goes_through(&call()));
@@ -72,7 +72,7 @@ fn a_revoked_principal_is_refused_in_the_sessions_that_run() {
     let mut agent = Agent::start(&bench, &server);
     let call = |agent: &mut Agent| agent.call("make_report", &json!({ "title": "a" }));
     assert!(call(&mut agent)["result"].is_object());
-    // Somebody else's revocation is none of this user's.
+    // The revocation of another principal does not affect this user.
     let said = bench.run(["incident", "revoke", "principal", "eve"]).exits(0);
     said.says("no session or act of `eve` is known here");
     assert!(call(&mut agent)["result"].is_object());
@@ -84,7 +84,7 @@ fn a_revoked_principal_is_refused_in_the_sessions_that_run() {
     assert_eq!(denied["error"]["data"]["reason"], "session_quarantined");
     assert!(denied["error"]["message"].as_str().unwrap().contains("user"), "{denied}");
     agent.leave();
-    // As with a server, what begins afterwards is judged on its own.
+    // As with a server, later sessions are judged as usual.
     let mut agent = Agent::start(&bench, &server);
     assert!(call(&mut agent)["result"].is_object());
     agent.leave();
@@ -126,7 +126,7 @@ fn an_incident_is_limited_to_servers_that_are_known() {
     bench.run(["incident", "on", "--level", "none"]).exits(2);
 }
 
-/// An agent's call of a tool, and the reason if it is denied.
+/// Calls a tool as an agent; returns the reason if the call is denied.
 fn reason_of(agent: &mut Agent, tool: &str) -> Value {
     agent.call(tool, &json!({ "title": "a" }))["error"]["data"]["reason"].clone()
 }
@@ -164,7 +164,7 @@ fn an_incident_stops_tools_by_risk_by_name_and_by_principal() {
     let state = state(&bench);
     assert_eq!(state["incident"]["tools"], json!([format!("{ID}__read")]));
     agent.leave();
-    // Every decision of that time says so, those that were allowed too.
+    // Every decision during the incident records it, including allowed ones.
     let receipts = bench.run(["receipts", "list", "--all", "--json"]).exits(0);
     receipts.says("\"incident_mode\":true");
 }
@@ -201,7 +201,7 @@ fn a_session_that_trips_a_rule_is_throttled_then_quarantined_until_a_person_rele
     for _ in 0..3 {
         assert_eq!(wrong(&mut agent), "unknown_field");
     }
-    // Now it is slowed down: two calls in an hour.
+    // Now the session is throttled to two calls per hour.
     assert_eq!(wrong(&mut agent), "unknown_field");
     assert_eq!(wrong(&mut agent), "unknown_field");
     assert_eq!(reason_of(&mut agent, "make_report"), "session_quarantined");
@@ -221,7 +221,7 @@ fn a_session_that_trips_a_rule_is_throttled_then_quarantined_until_a_person_rele
         reason != "session_quarantined"
     });
     agent.leave();
-    // Another session of the same person was never meant.
+    // Another session of the same person is not affected.
     let mut agent = Agent::start(&bench, &server);
     assert_eq!(reason_of(&mut agent, "make_report"), Value::Null);
     agent.leave();
@@ -275,11 +275,11 @@ fn without_a_terminal_an_incident_is_not_replaced_by_one_that_stops_less() {
     let bench = Bench::new();
     with_servers(&bench);
     bench.run(["incident", "on", "--server", "files", "--level", "critical"]).exits(0);
-    // More is stopped, step by step.
+    // Stopping more, step by step.
     bench.run(["incident", "on", "--server", "files"]).exits(0);
     bench.run(["incident", "on", "--server", "files", "--server", "mail"]).exits(0);
     bench.run(["incident", "on", "--reason", "all of it"]).exits(0);
-    // Less is not.
+    // Stopping less is refused.
     let before = state(&bench);
     for less in [&["--server", "files"][..], &["--level", "critical"]] {
         let words = ["incident", "on"].iter().chain(less);
@@ -300,7 +300,7 @@ fn ending_what_is_not_on_does_nothing() {
 }
 
 #[test]
-fn ways_out_are_closed_by_anybody_and_opened_by_a_person() {
+fn any_user_may_block_egress_and_only_a_person_unblocks_it() {
     let bench = Bench::new();
     let blocked = bench.run(["incident", "block-egress"]).exits(0);
     blocked.says("EGRESS BLOCKED").says("by ada");

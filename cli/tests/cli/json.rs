@@ -1,9 +1,9 @@
-//! `--json` prints one document on standard output and nothing else there, also where something goes wrong.
+//! `--json` prints a single document on standard output, even on errors.
 
 use crate::bench::*;
 use serde_json::{Value, json};
 
-/// A home with a server that has changed, two captures, and a capture that cannot be read.
+/// A home with a changed server, two captures, and an invalid capture.
 fn prepared() -> (Bench, FolderServer) {
     let bench = Bench::unattended();
     let server = FolderServer::new(&bench, &json!([report_tool(), mail_tool()]));
@@ -17,7 +17,7 @@ fn prepared() -> (Bench, FolderServer) {
     (bench, server)
 }
 
-/// One object, and nothing that only a terminal understands.
+/// A single object, without terminal escapes.
 fn document(answer: &Answer) -> Value {
     let document = answer.json();
     assert!(document.is_object(), "{document}");
@@ -60,7 +60,7 @@ fn every_command_that_succeeds_prints_one_document() {
     }
 }
 
-/// A whole hash that nothing has.
+/// A complete hash that no entry has.
 const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 #[test]
@@ -84,7 +84,7 @@ fn every_command_that_fails_prints_one_document() {
         (vec!["release", ID], 2),
         (vec!["rollback", ID, "unheard-of"], 2),
         (vec!["history", "unheard-of"], 2),
-        // What cannot even be understood.
+        // Invalid arguments.
         (vec!["check", "Not_An_Id"], 2),
         (vec!["no-such-command"], 2),
         (vec!["help", "no-such-command"], 2),

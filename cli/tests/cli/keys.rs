@@ -1,4 +1,4 @@
-//! Keys of the gateway's callers: printed once, listed without themselves, revoked for good.
+//! Keys of the gateway's callers: printed once, listed without the key itself, revoked permanently.
 
 use crate::bench::*;
 use serde_json::{Value, json};

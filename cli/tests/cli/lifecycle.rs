@@ -1,9 +1,10 @@
-//! What a person does with a change: looks, approves by its hash, takes it back, stops the server, lets it go.
+//! A person's actions on a change: review, approve by its hash, roll back, quarantine the server,
+//! release it.
 
 use crate::bench::*;
 use serde_json::json;
 
-/// A pinned server that has changed since, and was looked at.
+/// A pinned server that has changed since and was checked.
 fn changed(bench: &Bench) -> FolderServer {
     let server = FolderServer::new(bench, &json!([report_tool(), mail_tool()]));
     server.run(bench, "pin", &[]).exits(0);
@@ -32,10 +33,10 @@ fn since_when_an_entry_waits_is_told_only_where_it_is_known() {
     let server = changed(&bench);
     let first = bench.waiting("make_report")["since"].clone();
     assert!(first.is_string());
-    // Looked at again, it waits since the first time.
+    // After another check, it still waits since the first time.
     server.run(&bench, "check", &[]).exits(10);
     assert_eq!(bench.waiting("make_report")["since"], first);
-    // Another tool changes: which of the two waits since when is not recorded.
+    // Another tool changes: from then on, it is not recorded since when each of the two waits.
     let mut mail = mail_tool();
     mail["inputSchema"] =
         json!({ "type": "object", "required": ["to"], "properties": { "to": {} } });
@@ -116,7 +117,7 @@ fn hidden_characters_of_a_server_never_reach_the_terminal() {
     }
     let review = || bench.run(["review", "--server-text"]).exits(10);
     review().says("\\u{202e}").says("\\u{1b}[2J");
-    // A name that cannot be shown need not be typed: its hash will do.
+    // A name that cannot be displayed need not be typed: the hash is enough.
     bench.configure("[approve]\nunattended = true\n");
     let status = bench.run(["status", "--json", "--server-text"]).exits(0).json();
     let status = &status["servers"][0];
@@ -163,7 +164,7 @@ fn a_changed_baseline_is_not_pinned_over_without_a_terminal() {
 }
 
 #[test]
-fn pinning_again_what_did_not_change_asks_nobody() {
+fn pinning_an_unchanged_server_again_asks_no_question() {
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);
@@ -171,7 +172,8 @@ fn pinning_again_what_did_not_change_asks_nobody() {
     assert_eq!(document["pinned"], 0);
 }
 
-/// The server chooses the definition that is reviewed and the one that follows: their hashes can begin the same.
+/// The server chooses both the reviewed and the next definition, and can make their hashes start
+/// with the same digits.
 #[test]
 fn the_first_digits_of_a_hash_approve_nothing() {
     let bench = Bench::unattended();
@@ -193,7 +195,7 @@ fn only_the_right_hash_approves() {
     bench.run(["approve", ID, "--hash", &wrong]).exits(10).says("a different hash");
     let surface = bench.server_status()["surface_hash"].as_str().unwrap().to_owned();
     for whole in [&hash, &surface] {
-        // All digits but the last one agree: that is a different hash.
+        // Only the last digit differs, which makes it a different hash.
         let last = if whole.ends_with('0') { "1" } else { "0" };
         let almost = format!("{}{last}", &whole[..63]);
         bench.run(["approve", ID, "--hash", &almost]).exits(10).says("a different hash");
@@ -247,7 +249,7 @@ fn under_monitor_a_server_that_drifted_is_changed_and_can_be_approved() {
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0).says("verified");
     assert_eq!(bench.server_status()["status"], "verified");
-    // The vendor's revert, and a rollback, are counted as under guard too.
+    // The vendor's revert and a rollback are counted under guard as well.
     bench.run(["rollback", ID, "make_report"]).exits(0).says("changed");
     server.lists(&json!([report_tool(), mail_tool()]));
     server.run(&bench, "check", &[]).exits(0);
@@ -293,7 +295,7 @@ fn the_hash_of_the_surface_approves_all_that_waits() {
     mail["inputSchema"]["properties"]["to"]["type"] = json!("array");
     server.lists(&json!([report_tool_with_owner(), mail]));
     server.run(&bench, "check", &[]).exits(10);
-    // One of two approved leaves the server changed.
+    // With one of two changes approved, the server is still changed.
     let one = bench.waiting_hash("send_mail");
     bench.run(["approve", ID, "send_mail", "--hash", &one]).exits(0).says("1 still held");
     bench.run(["check", ID]).exits(10).never_says("send_mail");
@@ -360,7 +362,7 @@ fn a_quarantined_server_is_not_approved_until_it_is_released() {
     server.run(&bench, "pin", &[]).exits(10).says("release it first");
     bench.run(["check", ID]).exits(10).says("quarantined");
     assert_eq!(bench.server_status()["status"], "quarantined");
-    // Released, it is what a fresh look makes of it.
+    // After the release, a new check decides the status.
     let document = bench.run(["release", ID, "--json"]).exits(0).json();
     assert_eq!(document["status"], "changed");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0);
@@ -378,7 +380,7 @@ fn a_quarantined_server_is_held_even_if_nothing_changed() {
         (&document["verdict"], &document["reason"]),
         (&json!("HOLD"), &json!("server_quarantined"))
     );
-    // Letting it go is a person's act.
+    // A release requires a person.
     bench.run(["release", ID]).exits(2).says("needs a terminal");
     assert_eq!(bench.server_status()["status"], "quarantined");
     bench.configure("[approve]\nunattended = true\n");
@@ -409,7 +411,7 @@ fn a_release_can_be_told_how_to_start_the_server() {
     assert_eq!(answer(command).exits(0).json()["status"], "changed");
 }
 
-/// A tool that is written to steer a model.
+/// A tool with text meant to steer a model.
 fn marked_tool() -> serde_json::Value {
     let mut tool = mail_tool();
     tool["description"] =
@@ -466,7 +468,7 @@ fn a_tool_that_is_gone_can_be_approved_as_such_and_come_back() {
     bench.run(["approve", ID, "send_mail", "--hash", &hash]).exits(0).says("verified");
     bench.run(["check", ID]).exits(0).says("nothing changed");
     assert_eq!(bench.server_status()["pinned"]["tool"], 1);
-    // Coming back as it was is no event; coming back changed is a change.
+    // Returning unchanged is no event; returning changed is a change.
     server.lists(&json!([report_tool(), mail_tool()]));
     bench.run(["check", ID]).exits(0);
     let mut mail = mail_tool();

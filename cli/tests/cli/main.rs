@@ -1,6 +1,6 @@
-//! The real binary, end to end: with servers that are scripted, with real ones, with captures, at a terminal.
+//! The real binary, end to end: with scripted and real servers, with captures, and at a terminal.
 //!
-//! Every test has a home of its own, waits for nothing but answers, and talks to nobody but the loopback device.
+//! Every test has its own home, waits only for responses, and uses only the loopback device.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

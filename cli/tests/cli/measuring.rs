@@ -1,5 +1,5 @@
-//! `holdpoint calibrate` and `holdpoint evaluate`: the same input gives the same figures, and what cannot be trusted counts
-//! for nothing.
+//! `holdpoint calibrate` and `holdpoint evaluate`: the same input gives the same results, and
+//! untrusted data is not counted.
 
 use crate::bench::*;
 use serde_json::{Value, json};

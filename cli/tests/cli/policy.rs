@@ -1,4 +1,5 @@
-//! `holdpoint policy`: mistakes with their lines, explanations, and tables of expected decisions.
+//! `holdpoint policy`: mistakes with their line numbers, explanations, and tables of expected
+//! decisions.
 
 use crate::bench::*;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! A posture on the command line of the gate counts for the commands that judge what the gate recorded, too.
+//! A posture on the gate's command line also applies to commands that judge what the gate recorded.
 
 use crate::agent::Agent;
 use crate::bench::*;
 use serde_json::{Value, json};
 
-/// A session of a gate with these options: the answer to one call.
+/// A gate session with these options: the response to one call.
 fn session(bench: &Bench, server: &FolderServer, options: &[&str]) -> Value {
     let mut agent = Agent::begin(server.command_as(bench, ID, "run", options));
     let answer = agent.call("make_report", &json!({ "title": "a" }));
@@ -38,7 +38,7 @@ fn what_a_strict_gate_holds_can_be_reviewed_and_approved() {
     assert_eq!(status["launch"]["posture"], "strict");
     bench.run(["review", ID]).exits(10).says("make_report");
     bench.run(["check", ID]).exits(10).says("posture strict");
-    // However the server is named, the posture stays known.
+    // However the server is named, the posture is known.
     server.run(&bench, "check", &[]).exits(10).says("posture strict");
     assert_eq!(bench.server_status()["status"], "changed");
     let hash = bench.waiting_hash("make_report");
@@ -68,7 +68,8 @@ fn a_gate_that_is_given_no_posture_runs_under_the_configured_one_again() {
     let bench = Bench::unattended();
     let server = server_with_calls(&bench);
     session(&bench, &server, &["--posture", "strict"]);
-    // The command line goes before the configuration, and the last gate was given `strict`.
+    // The command line takes precedence over the configuration, and the last gate was given
+    // `strict`.
     bench.configure("posture = \"shield\"\n[approve]\nunattended = true\n");
     assert_eq!(bench.server_status()["posture"], "strict");
     session(&bench, &server, &[]);

@@ -1,4 +1,5 @@
-//! Secrets go through every command and through calls, and then everything that was written is searched for them.
+//! Passes secrets through every command and through calls, and then searches everything that was
+//! written for them.
 
 use crate::bench::*;
 use contract::time::Timestamp;
@@ -39,7 +40,7 @@ const SECRETS: [&str; 10] = [
     CALL_TOKEN,
 ];
 
-/// Runs commands, and keeps all that they say.
+/// Runs commands, and keeps all their output.
 pub(crate) struct Trail {
     pub(crate) bench: Bench,
     said: RefCell<Vec<(String, Vec<u8>)>>,
@@ -55,7 +56,7 @@ impl Trail {
         self.keep_any(command).exits(exit)
     }
 
-    /// The same however it ends.
+    /// The same for any exit code.
     #[track_caller]
     pub(crate) fn keep_any(&self, command: Command) -> Answer {
         let words: Vec<_> =
@@ -71,7 +72,7 @@ impl Trail {
         self.keep(self.bench.command(words), exit)
     }
 
-    /// With secrets among the server's arguments and in its environment.
+    /// Runs a command with secrets among the server's arguments and in its environment.
     #[track_caller]
     fn run_server(&self, server: &FolderServer, words: &[&str], exit: i32) -> Answer {
         let mut command = self.bench.command(words);
@@ -89,7 +90,7 @@ impl Trail {
         self.keep(command, exit)
     }
 
-    /// Every place in the home (keys apart), and in what was said, that holds a secret in some form.
+    /// Every place in the home (except keys) and in the output that contains a secret in some form.
     fn leaks(&self) -> Vec<String> {
         self.leaks_of(&SECRETS)
     }
@@ -121,7 +122,7 @@ fn read_all(folder: &Path, places: &mut Vec<(String, Vec<u8>)>) {
 
 fn holds(bytes: &[u8], needle: &[u8]) -> bool {
     let mut rest = bytes;
-    // Most places are passed over by the first byte alone.
+    // Skip most positions by the first byte.
     while let Some(at) = rest.iter().position(|byte| *byte == needle[0]) {
         if rest[at..].starts_with(needle) {
             return true;
@@ -131,7 +132,7 @@ fn holds(bytes: &[u8], needle: &[u8]) -> bool {
     false
 }
 
-/// A secret as it is, as hexadecimal digits, as UTF-16, and as base64 wherever it starts in what was encoded.
+/// A secret as it is, as hexadecimal digits, as UTF-16, and as base64 at each alignment.
 fn forms(secret: &str) -> Vec<(String, String)> {
     let hex = |digit: fn(&u8) -> String| secret.as_bytes().iter().map(digit).collect::<String>();
     let mut forms = vec![
@@ -141,7 +142,7 @@ fn forms(secret: &str) -> Vec<(String, String)> {
         ("utf-16".to_owned(), secret.chars().map(|letter| format!("{letter}\0")).collect()),
     ];
     for before in 0..3 {
-        // What the bytes around it have a part in is left away.
+        // Leave out the characters that depend on surrounding bytes.
         let bytes = secret.as_bytes().get((3 - before) % 3..).unwrap();
         let whole = bytes.len() - bytes.len() % 3;
         for (name, last) in [("base64", *b"+/"), ("base64url", *b"-_")] {
@@ -166,7 +167,7 @@ fn base64(bytes: &[u8], last: [u8; 2]) -> String {
     letters.map(char::from).collect()
 }
 
-/// A server over HTTP that hands on each request as it came.
+/// An HTTP server that passes on each request as received.
 fn remote() -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -221,7 +222,7 @@ fn serve(stream: TcpStream) -> Option<String> {
     Some(head)
 }
 
-/// Calls as the gate records them, made and refused: the secrets are in what goes by.
+/// Calls as the gate records them, allowed and denied, with secrets in their arguments and results.
 fn write_calls(home: &Path) {
     let home = Home::open(home).unwrap();
     for (first, args_hash) in [(1, ArgsHashKind::Keyed), (3, ArgsHashKind::Plain)] {
@@ -274,7 +275,7 @@ fn decision(
     }
 }
 
-/// Everything that can be done to a server, with secrets wherever they can be.
+/// Does everything that can be done to a server, with secrets wherever possible.
 fn drive(trail: &Trail) {
     let server = FolderServer::new(&trail.bench, &json!([report_tool()]));
     trail.run_server(&server, &["pin", "--server", ID], 0);
@@ -295,7 +296,7 @@ fn drive(trail: &Trail) {
     let url = format!("http://127.0.0.1:{port}/mcp?token={QUERY}&page=1");
     trail.run_url(&["pin", "--server", "remote"], &url, 0);
     trail.run_url(&["check", "--server", "remote"], &url, 0);
-    // The secrets did go to the server: they were there to be written down.
+    // Make sure that the secrets were sent to the server, so that they could have been recorded.
     let request = requests.recv().unwrap();
     assert!(request.contains(QUERY) && request.contains(HEADER), "{request}");
     let with_user = format!("http://user:{PASSWORD}@127.0.0.1:{port}/mcp");
@@ -326,7 +327,7 @@ fn drive(trail: &Trail) {
 #[test]
 fn no_secret_is_written_down_or_said() {
     let trail = Trail::new();
-    // A reader that stays: what is written stays in the write-ahead log too, and is searched there.
+    // An open reader keeps all data in the write-ahead log, where it is searched as well.
     let database = rusqlite::Connection::open(trail.bench.home().join("state.db")).unwrap();
     database.execute_batch("BEGIN").unwrap();
     let count = |count: &rusqlite::Row<'_>| count.get::<_, i64>(0);
@@ -344,7 +345,7 @@ fn no_secret_is_written_down_or_said() {
 fn a_secret_that_is_written_down_or_said_is_found() {
     let trail = Trail::new();
     assert_eq!(trail.leaks(), [""; 0]);
-    // In a file, in any form, wherever it starts.
+    // In a file, in any form and at any position.
     let planted = trail.bench.home().join("planted");
     for (form, text) in forms(CALL_RESULT) {
         fs::write(&planted, format!("before {text} after")).unwrap();
@@ -352,11 +353,12 @@ fn a_secret_that_is_written_down_or_said_is_found() {
         let expected = format!("{CALL_RESULT} as {form} in ");
         assert!(leaks.iter().any(|leak| leak.starts_with(&expected)), "{form}: {leaks:?}");
     }
-    // "x" + the secret + padding, as `base64` of coreutils gives it.
+    // "x" + the secret + padding, encoded with `base64` from coreutils.
     fs::write(&planted, "eENpN29MaDF0LXJlc3VsdC1BcjNWbjZKcDRTeg==").unwrap();
     assert_eq!(trail.leaks().len(), 2, "{:?}", trail.leaks());
     fs::remove_file(&planted).unwrap();
-    // In a receipt: the name of a tool is what a client says it is. From there it gets into all that is printed of it.
+    // In a receipt: the client chooses the name of a tool, which then appears wherever the receipt
+    // is printed.
     let home = Home::open(&trail.bench.home()).unwrap();
     let receipts = Receipts::open(&home, Settings::default()).unwrap();
     let hash = receipts.args_key().hash(b"{}");
@@ -369,7 +371,7 @@ fn a_secret_that_is_written_down_or_said_is_found() {
         trail.run(&["receipts", "export", "--format", format], 0);
     }
     assert_eq!(trail.leaks().len(), 6, "{:?}", trail.leaks());
-    // In the database: what a server says of itself is kept, for people to compare.
+    // In the database: the server's descriptions are stored for comparison.
     let mut tool = report_tool();
     tool["description"] = json!(CALL_ARGUMENT);
     let server = FolderServer::new(&trail.bench, &json!([tool]));

@@ -1,4 +1,4 @@
-//! A terminal for tests: what a person sees, and what a program writes on.
+//! A terminal for tests.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Both ends of a terminal: the one where a person sits, and the one that a program has.
+/// Both ends of a terminal: the user's, and the program's.
 pub(crate) struct Terminal {
     pub(crate) person: File,
     pub(crate) program: File,
@@ -30,11 +30,11 @@ impl Terminal {
     }
 }
 
-/// Everything that is printed on a terminal until the last program that has it is gone.
+/// Reads all output on a terminal until the last program has closed it.
 pub(crate) fn read_terminal(mut person: File) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
-    // Reading fails, rather than ends, when nobody holds the other end any more.
+    // When the other end is closed, reading fails instead of returning the end of the file.
     while let Ok(count @ 1..) = person.read(&mut piece) {
         bytes.extend_from_slice(&piece[..count]);
     }

@@ -1,7 +1,8 @@
-//! Servers that people use, two published releases of each: pinned, looked at again, and held once they changed.
+//! Widely used servers, with two published releases of each: pinned, checked again, and held after
+//! the change.
 //!
-//! `scripts/install-test-tools` puts them into `HOLDPOINT_TEST_SERVERS`, else `.cache/servers`. Where they are not, the
-//! tests say so; with `CI=true` that is a failure.
+//! `scripts/install-test-tools` installs them in `HOLDPOINT_TEST_SERVERS`, or else
+//! `.cache/servers`. If they are missing, the tests report it; with `CI=true` they fail.
 #![cfg(unix)]
 
 use crate::bench::*;
@@ -10,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// A release is an upgrade in place: the program's path stays, what is behind it changes.
+/// Upgrades in place: the path of the program stays the same.
 fn install(bench: &Bench, release: &Path) -> PathBuf {
     let program = bench.path("program");
     let _ = fs::remove_file(&program);
@@ -18,7 +19,8 @@ fn install(bench: &Bench, release: &Path) -> PathBuf {
     program
 }
 
-/// Pins the older release; the same one proceeds, and the newer is held with a sentence about this tool.
+/// Pins the older release. The same release proceeds, and the newer one is held with a message
+/// about this tool.
 fn upgrade_is_held(name: &str, arguments: &[&str], tool: &str, kind: &str) {
     let Some(releases) = testing::releases(name) else { return };
     let [older, newer] = [&releases[0], &releases[1]].map(|release| release.join("launch"));

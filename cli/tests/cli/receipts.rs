@@ -1,4 +1,4 @@
-//! `receipts list`, `show` and `export`: what the ledger says, for people and for other tools.
+//! `receipts list`, `show` and `export`: the content of the ledger, for people and for other tools.
 
 use crate::agent::Agent;
 use crate::bench::*;
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The documents of a stream.
+/// The documents in a stream.
 fn documents(answer: &Answer) -> Vec<Value> {
     answer.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Each document in a word: the first digits of the id, or the event's name.
+/// Each document in short form: the first digits of the id, or the event's name.
 fn words(answer: &Answer) -> Vec<String> {
     let word = |document: &Value| match document["receipt_id"].as_str() {
         Some(id) => format!("{} {}", &id[..2], document["state"].as_str().unwrap()),
@@ -215,7 +215,7 @@ fn a_reader_that_goes_away_ends_an_export_without_a_fault() {
     }
 }
 
-/// The lines that a child prints, as they come.
+/// The lines that a child prints, as they arrive.
 fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     let out = BufReader::new(child.stdout.take().unwrap());
@@ -251,7 +251,7 @@ fn following_shows_what_comes_in_every_chain_until_it_is_interrupted() {
     };
     let told = |id: &str, state: &str| (id.to_owned(), state.to_owned());
     assert_eq!(next(), told("14", "open"));
-    // What was open is shown again when it has ended; another process writes a chain of its own.
+    // Open calls are shown again when they end; another process writes its own chain.
     ledger.outcome(0x14, 9_000);
     assert_eq!(next(), told("14", "ended"));
     let other = Ledger::open(&bench.home());
@@ -264,7 +264,7 @@ fn following_shows_what_comes_in_every_chain_until_it_is_interrupted() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// A collector that takes every request, and hands its bodies on.
+/// A collector that accepts every request, and passes on the bodies.
 fn collector() -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -323,7 +323,7 @@ fn live_export_sends_where_the_configuration_says_and_goes_on_where_it_ended() {
     assert_eq!(answer.json(), json!({ "sent": 1 }));
 }
 
-/// Every way out that a configuration can name, each with the place where it would arrive.
+/// Every export target that can be configured, each with the receiver of its data.
 fn ways_out() -> (TcpListener, TcpListener, UdpSocket, [String; 3]) {
     let (otlp, tcp) =
         (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
@@ -370,7 +370,7 @@ fn with_do_not_track_no_exporter_sends_anything() {
         session("1").leave();
         session("true").leave();
         assert!(!something_came(), "{line}");
-        // The same without it does send: the silence above means something.
+        // The counterpart: without that setting data is sent, so the silence above is significant.
         let agent = session("0");
         testing::wait_until(line, something_came);
         agent.leave();
@@ -414,9 +414,9 @@ fn no_export_keeps_a_character_that_hides() {
     }
 }
 
-/// Reading each of them once takes seconds; reading all for each took minutes.
+/// Reading each once takes seconds; reading all of them for each used to take minutes.
 #[test]
-fn thousands_of_folders_that_nobody_knows_are_verified_in_one_go() {
+fn thousands_of_unknown_folders_are_verified_in_one_pass() {
     let bench = Bench::new();
     let _ledger = Ledger::usual(&bench.home());
     for number in 0..3_000_u64 {

@@ -1,4 +1,4 @@
-//! `holdpoint screen`: findings, exit codes, words, SARIF.
+//! `holdpoint screen`: findings, exit codes, text, SARIF.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -73,8 +73,8 @@ fn what_cannot_be_read_is_no_contract() {
     bench.run(["screen", "--", "/nonexistent/server"]).exits(11);
 }
 
-/// The rules of SARIF 2.1.0 that a consumer relies on: each result has a rule by id and index, a level, a message and a
-/// location with a line that is in the file.
+/// Checks the rules of SARIF 2.1.0 that consumers rely on: each result has a rule by id and index,
+/// a level, a message, and a location with an existing line of the file.
 #[test]
 fn sarif_is_what_code_scanning_reads() {
     let bench = Bench::new();
@@ -106,7 +106,7 @@ fn a_server_is_listed_and_its_launcher_is_looked_at() {
     let words = ["screen", "--json", "--"].map(std::ffi::OsString::from);
     let document = bench.run(words.into_iter().chain(server.launch())).exits(0).json();
     assert_eq!(document["evidence_grade"], "crawl-l0");
-    // Nothing is pinned by looking.
+    // Screening pins nothing.
     let status = bench.run(["status", "--json"]).exits(0).json();
     assert_eq!(status["servers"], json!([]), "{status:#}");
 }

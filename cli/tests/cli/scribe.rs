@@ -1,4 +1,4 @@
-//! A ledger in a test's home, written as the gate writes it.
+//! A ledger in a test's home, written the way the gate writes it.
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use contract::time::Timestamp;
@@ -10,7 +10,7 @@ use store::receipts::{DiskFolder, Receipts, Settings};
 
 pub(crate) const START: i64 = 1_700_000_000_000;
 
-/// The one process that writes.
+/// The single writing process.
 pub(crate) struct Ledger {
     receipts: Receipts,
     home: Home,
@@ -26,7 +26,7 @@ impl Ledger {
         DiskFolder::new(&self.home.receipts_path())
     }
 
-    /// The file that is written to.
+    /// The file being written.
     pub(crate) fn segment(&self) -> std::path::PathBuf {
         self.home.receipts_path().join(self.receipts.chain().as_str()).join("000001.jsonl")
     }
@@ -131,7 +131,8 @@ impl Ledger {
             .unwrap();
     }
 
-    /// A call that ended, one that was denied, one that needs approval, one that is open, and an act of a person.
+    /// A call that ended, one that was denied, one that needs approval, one that is open, and a
+    /// person's act.
     pub(crate) fn usual(home: &Path) -> Ledger {
         let ledger = Ledger::open(home);
         ledger.call(0x11, 1_000, RulingResult::Allow, "read_file");

@@ -1,5 +1,5 @@
-//! Secrets of forty shapes in launches, addresses, variables and hosts' files: every command is run, and then everything
-//! that was written or said is searched for them.
+//! Puts secrets of forty shapes into launches, addresses, variables and hosts' files, runs every
+//! command, and then searches everything that was written or printed for them.
 
 pub(crate) mod every_command;
 
@@ -12,19 +12,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What is planted: the words of a launch, and what must not be found anywhere.
+/// A planted secret: the words of a launch, and the texts that must not appear anywhere.
 struct Shape {
     words: Vec<String>,
     secret: String,
 }
 
-/// The `n`th secret. No two have a part in common that is long enough to be found for another one.
+/// The `n`th secret. No two share a part long enough to be mistaken for each other.
 fn secret(n: usize) -> String {
     let letters: String = "kQzXvJwPhGyBfTmR".chars().cycle().skip(n % 16).take(9).collect();
     format!("S{n:02}{letters}{:02}", 97 - n)
 }
 
-/// Each line is a launch. `@` stands for the secret, `_` for a space inside a word.
+/// Each line is a launch. `@` is replaced by the secret, and `_` by a space within a word.
 const LAUNCHES: [&str; 40] = [
     "npx -y mcp-remote https://one.example/mcp --header Authorization:_Bearer_@",
     "npx -y mcp-remote https://two.example/mcp --header X-API-Key:_@",
@@ -77,7 +77,7 @@ fn shapes() -> Vec<Shape> {
     LAUNCHES.iter().enumerate().map(shape).collect()
 }
 
-/// A folder of launchers, each of which starts the same server whatever it is told.
+/// A folder of launchers, each of which starts the same server whatever its arguments.
 fn launchers(bench: &Bench) -> (FolderServer, PathBuf) {
     let server = FolderServer::new(bench, &json!([report_tool()]));
     server.answers("tools/call", json!({ "content": [] }).to_string());
@@ -128,7 +128,7 @@ impl Stage {
         self.trail.keep(command, exit)
     }
 
-    /// A session of a host: the handshake, the tools, a call, and the end.
+    /// A host's session: the handshake, the tools, a call, and the end.
     pub(crate) fn host(&self, words: &[String]) {
         let mut command = self.command(&["run", "-v"]);
         let lines = [
@@ -161,7 +161,7 @@ pub(crate) fn with(mut command: Command, words: &[String]) -> Command {
     command
 }
 
-/// A host's file with secrets wherever one can be.
+/// A host's file with secrets in every possible place.
 fn host_file(n: usize) -> (String, Vec<String>) {
     let secrets: Vec<String> = (n..n + 6).map(secret).collect();
     let [a, b, c, d, e, f] = secrets.as_slice() else { panic!("six secrets") };
@@ -177,7 +177,7 @@ fn host_file(n: usize) -> (String, Vec<String>) {
 #[test]
 fn secrets_of_forty_shapes_are_written_down_and_said_nowhere() {
     let mut stage = Stage::new();
-    // A reader that stays: what is written stays in the write-ahead log too, and is searched there.
+    // An open reader keeps all data in the write-ahead log, where it is searched as well.
     let database = rusqlite::Connection::open(stage.trail.bench.home().join("state.db")).unwrap();
     database.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").unwrap();
     for (n, Shape { words, secret }) in shapes().into_iter().enumerate() {
@@ -196,9 +196,9 @@ fn secrets_of_forty_shapes_are_written_down_and_said_nowhere() {
         .iter()
         .map(|server| server["id"].as_str().unwrap().to_owned())
         .collect();
-    // Two launches of one package, image or host are one server.
+    // Two launches of the same package, image or host are one server.
     assert!(ids.len() >= 36, "{ids:?}");
-    // Some of them at once: what follows depends on it that nothing was kept.
+    // Check some of them right away: the rest of the test relies on nothing having been stored.
     let some: Vec<&str> = stage.secrets.iter().take(4).map(String::as_str).collect();
     assert_eq!(stage.trail.leaks_of(&some), [""; 0]);
     stage.server.lists(&json!([report_tool_with_owner()]));
@@ -279,7 +279,7 @@ fn hosts_files_are_wired_and_unwired_without_keeping_their_secrets() {
     assert_eq!(stage.leaks(), [""; 0]);
 }
 
-/// The words of the entry that `wire` made, as its host would start it.
+/// The command of the entry that `wire` wrote, as its host would start it.
 fn wired_command(stage: &Stage, file: &PathBuf, name: &str) -> Command {
     let document: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let entry = &document["mcpServers"][name];
@@ -319,7 +319,7 @@ fn a_wired_server_is_looked_at_again_with_the_words_of_its_hosts_file() {
     stage.run(&["pin", "cursor.mine"], 0);
     stage.server.lists(&json!([report_tool_with_owner()]));
     stage.run(&["check", "cursor.mine"], 10);
-    // Another word than the one that was recorded: nothing is started that nobody has seen.
+    // A word differs from the recorded launch, so the unreviewed command is not started.
     let wired = fs::read_to_string(&path).unwrap();
     fs::write(&path, wired.replace(&secret(50), "another")).unwrap();
     stage.run(&["check", "cursor.mine"], 11).says("was changed since the host last started it");

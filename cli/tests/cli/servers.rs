@@ -1,4 +1,4 @@
-//! Servers that behave, change, die, keep silent, or talk nonsense.
+//! Servers that behave, change, die, stay silent, or send nonsense.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn an_unchanged_server_proceeds() {
     let document = server.run(&bench, "check", &["--json"]).exits(0).json();
     assert_eq!(document["verdict"], "PROCEED");
     assert_eq!(document["entries"], json!([]));
-    // By its id alone, the server is started as it was.
+    // By its id alone, the server is started as before.
     bench.run(["check", ID]).exits(0).says("nothing changed");
 }
 
@@ -38,7 +38,7 @@ fn a_changed_server_is_held_with_a_sentence_that_names_the_parameter() {
     assert_eq!(finding["kind"], "added-required-param");
     assert_eq!(finding["path"], "/inputSchema/properties/owner");
     assert_ne!(entry["entry_hash"]["before"], entry["entry_hash"]["after"]);
-    // Looking changes no pin: the server that went back to what was approved proceeds.
+    // A check changes no pin: a server that has returned to what was approved proceeds.
     server.lists(&json!([report_tool()]));
     server.run(&bench, "check", &[]).exits(0);
 }
@@ -84,7 +84,7 @@ fn an_id_of_its_own_is_made_where_none_is_given() {
     assert_eq!(words("check").exits(0).json()["server"], id);
 }
 
-/// A server that fails leaves its pins as they were.
+/// Asserts that a failing server leaves its pins unchanged.
 fn fails(server: &FolderServer, bench: &Bench, options: &[&str], said: &[&str]) {
     let before = bench.status();
     for command in ["check", "pin"] {
@@ -199,9 +199,9 @@ fn a_server_is_named_in_one_way_only() {
 }
 
 #[test]
-fn a_url_where_nobody_listens_cannot_be_reached() {
+fn a_url_without_a_listener_cannot_be_reached() {
     let bench = Bench::new();
-    // The port was free a moment ago, and nobody else is told of it.
+    // The port was just free, and is used by no other test.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/mcp");
     bench.run(["pin", "--url", &url]).exits(11).says("could not connect");

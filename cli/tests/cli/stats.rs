@@ -1,4 +1,5 @@
-//! The card, the digest, and how often a parameter was used: from counters and history as a gate leaves them.
+//! `stats`, `digest`, and how often a parameter was used: from counters and history as a gate
+//! leaves them.
 
 use crate::agent::Agent;
 use crate::bench::*;
@@ -16,7 +17,7 @@ fn now() -> Timestamp {
     Timestamp(since.as_millis().try_into().unwrap())
 }
 
-/// Counts something at a server, so many days ago. Tests keep off today: it may end while they run.
+/// Adds counts for a server on an earlier day. Tests avoid today, which may end while they run.
 fn counted(bench: &Bench, server: &str, days_ago: i64, counts: &[(Counter, u64)]) {
     let mut store = SqliteStore::open(&Home::open(&bench.home()).unwrap()).unwrap();
     let day = Day(Day::of(now()).0 - days_ago);
@@ -33,7 +34,7 @@ fn card(bench: &Bench, options: &[&str]) -> Value {
     bench.run(["stats", "--json"].iter().chain(options)).exits(0).json()
 }
 
-/// A pinned server that has changed since, and was looked at.
+/// A pinned server that has changed since and was checked.
 fn changed(bench: &Bench) {
     bench.file("old.json", json!([report_tool(), mail_tool()]).to_string());
     bench.file("new.json", json!([report_tool_with_owner(), mail_tool()]).to_string());
@@ -50,7 +51,7 @@ fn where_nothing_was_counted_the_card_says_what_to_do() {
     assert_eq!(empty["this"]["calls"]["checked"], 0);
     assert_eq!(empty["this"]["added_latency_us"]["p50_below"], Value::Null);
     assert_eq!(empty["pinned"], json!({ "servers": 0, "tools": 0, "entries": 0 }));
-    // Pins alone show that it works, also where nothing was called.
+    // Pins alone are shown, even if nothing was called.
     bench.file("old.json", json!([report_tool(), mail_tool()]).to_string());
     bench.run(["pin", "--server", ID, "--file", "old.json"]).exits(0);
     bench.run(["stats"]).exits(0).says("no calls").says("2 tools pinned on 1 server");
@@ -115,7 +116,7 @@ fn the_card_has_what_was_counted() {
 }
 
 #[test]
-fn a_period_stands_beside_the_one_before() {
+fn a_period_is_shown_next_to_the_one_before() {
     let bench = Bench::new();
     for (days_ago, calls) in [(2, 1), (28, 10), (32, 100), (58, 1_000), (62, 10_000)] {
         counted(&bench, "files", days_ago, &[(Counter::Calls, calls)]);
@@ -149,7 +150,7 @@ fn what_people_did_with_a_hold_is_counted() {
     changed(&bench);
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0);
-    // Nothing is held any more: this stops a server that did nothing.
+    // Nothing is held any more, so this stops an innocent server.
     bench.run(["quarantine", ID]).exits(0);
     bench.run(["release", ID]).exits(0);
     bench.run(["check", "--server", ID, "--file", "old.json"]).exits(0);
@@ -182,7 +183,7 @@ fn answers_to_a_hold_are_counted_from_the_ledger() {
     bench.run(["stats"]).exits(0).says("held changes approved (overridden)");
 }
 
-/// The tool with one more parameter that need not be given.
+/// The tool with an additional optional parameter.
 fn report_tool_with_format() -> Value {
     let mut tool = report_tool();
     tool["inputSchema"]["properties"]["format"] = json!({ "type": "string" });
@@ -209,7 +210,7 @@ fn what_the_gate_counts_is_on_the_card_and_in_a_review() {
     let answer = agent.call("make_report", &json!({ "title": "a" }));
     assert_eq!(answer["error"]["code"], -32010, "{answer}");
     agent.leave();
-    // Two days: midnight may have passed in between.
+    // Two days, since midnight may have passed in between.
     let this = &card(&bench, &["--days", "2"])["this"];
     assert_eq!(this["calls"], json!({ "checked": 6, "held": 1, "denied": 0, "failed": 0 }));
     assert_eq!(this["changes"]["held"], 1);
@@ -218,7 +219,7 @@ fn what_the_gate_counts_is_on_the_card_and_in_a_review() {
     assert_eq!(this["added_latency_us"]["calls"], 6);
     assert_eq!(this["tiers"], json!({ "0": 1 }));
     bench.run(["review"]).exits(10).says("the parameter `format` was used in 2 of the 6 calls");
-    // No name is in the counters.
+    // The counters contain no names.
     let found = rusqlite::Connection::open(bench.home().join("state.db")).unwrap();
     let named =
         "SELECT count(*) FROM statistics WHERE name LIKE '%report%' OR name LIKE '%format%'";
@@ -229,7 +230,7 @@ fn digest(bench: &Bench, day: &str) -> Value {
     bench.run(["digest", "--json", "--day", day]).exits(0).json()
 }
 
-/// The day on which the server was looked at last.
+/// The day of the server's last observation.
 fn observed_on(bench: &Bench) -> String {
     bench.server_status()["observed_at"].as_str().unwrap()[..10].to_owned()
 }
@@ -273,7 +274,7 @@ fn a_digest_tells_what_was_held_and_what_people_did() {
         .says("held  tool make_report: added-required-param")
         .never_says(&bench.waiting_hash("make_report"))
         .says("by ada");
-    // A day on which nothing happened is not told by what happened since.
+    // Later events do not appear on a day without events.
     assert_eq!(digest(&bench, "2024-01-01")["is_empty"], true);
     let hash = bench.waiting_hash("make_report");
     bench.run(["approve", ID, "make_report", "--hash", &hash]).exits(0);
@@ -296,14 +297,14 @@ fn a_digest_of_today_tells_what_still_waits() {
     let bench = Bench::new();
     changed(&bench);
     let answer = bench.run(["digest", "--json"]).exits(0).json();
-    // Where midnight passed in between, the change still waits today.
+    // If midnight has passed in between, the change still waits today.
     let waiting = &answer["servers"][0]["waiting"];
     assert_eq!(waiting[0]["key"], "make_report", "{answer}");
     assert_eq!(waiting.as_array().unwrap().len(), 1);
     bench.run(["digest"]).exits(0).says("waits now").says("added-required-param");
 }
 
-/// A tool that lost its parameter `title`, and calls of it that were counted.
+/// A tool that lost its parameter `title`, with counted calls.
 fn lost_parameter(bench: &Bench, calls: u64, used: u64) -> Value {
     bench.file("old.json", json!([report_tool()]).to_string());
     let mut tool = report_tool();
@@ -321,7 +322,7 @@ fn lost_parameter(bench: &Bench, calls: u64, used: u64) -> Value {
         counted(bench, ID, 1, &counts(calls - 1, used));
         counted(bench, ID, 2, &[(tool_called("make_report"), 1)]);
     }
-    // What is too old, or another server's, is not counted.
+    // Old calls and those of other servers are not counted.
     counted(bench, ID, 40, &counts(1_000, 1_000));
     counted(bench, "mail", 1, &counts(1_000, 1_000));
     bench.run(["review", ID, "--json"]).exits(10).json()["servers"][0]["waiting"][0].clone()
@@ -360,11 +361,11 @@ fn a_review_of_a_tool_that_was_not_called_says_nothing_of_calls() {
 #[test]
 fn review_and_status_say_how_many_calls_a_change_would_have_stopped() {
     let bench = Bench::new();
-    // Under guard the whole tool is held.
+    // Under guard, the whole tool is held.
     let waiting = lost_parameter(&bench, 412, 3);
     let all = json!({ "at_least": 412, "at_most": 412, "calls": 412, "days": 30 });
     assert_eq!(waiting["stopped"], all);
-    // Under shield only the calls that used the parameter that is gone.
+    // Under shield, only calls that used the removed parameter.
     bench.configure("posture = \"shield\"\n");
     let some = json!({ "at_least": 3, "at_most": 3, "calls": 412, "days": 30 });
     let reviewed = bench.run(["review", ID, "--json"]).exits(10).json();

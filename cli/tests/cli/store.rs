@@ -1,10 +1,10 @@
-//! `store migrate`, and a home whose store is somewhere else.
+//! `store migrate`, and a home whose store is elsewhere.
 
 use crate::bench::*;
 use serde_json::{Value, json};
 use std::fs;
 
-/// A home with a server that was pinned and has a change that waits.
+/// A home with a pinned server that has a waiting change.
 fn pinned() -> Bench {
     let bench = Bench::unattended();
     bench.file("old.json", json!([report_tool(), mail_tool()]).to_string());
@@ -14,7 +14,8 @@ fn pinned() -> Bench {
     bench
 }
 
-/// The address of a schema of the test's own, in a file, where there is a PostgreSQL for tests (`scripts/with-postgres`).
+/// The address of a schema for this test, in a file, if there is a PostgreSQL for tests
+/// (`scripts/with-postgres`).
 fn postgres(bench: &Bench, name: &str) -> Option<String> {
     let url = testing::postgres_url()?;
     let schema = format!("cli_{name}_{}", std::process::id());
@@ -38,7 +39,7 @@ fn a_home_moves_to_another_home_and_nothing_is_missing() {
     assert_eq!((&moved["rows"]["servers"], &moved["rows"]["pins"]), (&json!(1), &json!(2)));
     let (status, told) = (bench.status(), history(&bench));
     bench.run(words).exits(0).says("is in already");
-    // The same commands in the other home.
+    // The same commands with the other home.
     let second = |words: &[&str]| {
         let mut command = bench.command(words);
         command.env("HOLDPOINT_HOME", bench.path("second"));
@@ -111,7 +112,7 @@ fn a_password_among_the_arguments_is_warned_of_and_never_shown() {
     }
     bench.configure(&format!("store = \"{secret}\"\n"));
     bench.run(["status"]).exits(2).says("a password does not belong here").never_says("s3cret");
-    // Where others cannot see it, it is taken, and not shown either.
+    // From a private file it is accepted, and not displayed either.
     let path = bench.file("address", secret);
     bench.configure(&format!("store = \"file:{}\"\n", path.display()));
     bench.run(["status"]).exits(12).says("cannot reach").never_says("s3cret");

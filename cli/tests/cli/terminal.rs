@@ -1,4 +1,4 @@
-//! At a terminal: a person confirms what is shown again, and colours are there.
+//! Behaviour at a terminal: a person confirms a change that is shown again, and output is coloured.
 
 use crate::bench::*;
 use crate::pty::{Terminal, read_terminal};
@@ -7,11 +7,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 impl Terminal {
-    /// Runs a command with this terminal as its input and output, on which these lines were typed. Its output is without
-    /// colours, and begins with what was typed.
+    /// Runs a command at this terminal, with these lines typed. The output is uncoloured, and
+    /// begins with the typed text.
     fn types(self, lines: &str, mut command: Command) -> Answer {
         let Terminal { mut person, program } = self;
-        // The terminal keeps the lines until they are read.
+        // The terminal buffers the lines until they are read.
         person.write_all(lines.as_bytes()).unwrap();
         command.env("NO_COLOR", "1").stdin(program.try_clone().unwrap()).stdout(program);
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -26,7 +26,7 @@ fn typed(lines: &str, command: Command) -> Answer {
     Terminal::open().types(lines, command)
 }
 
-/// A server with a change that waits, and the hash of the change.
+/// A server with a waiting change, and the hash of the change.
 fn waiting(bench: &Bench) -> (FolderServer, String) {
     let server = FolderServer::new(bench, &json!([report_tool()]));
     server.run(bench, "pin", &[]).exits(0);
@@ -36,7 +36,8 @@ fn waiting(bench: &Bench) -> (FolderServer, String) {
     (server, hash)
 }
 
-/// What confirms an approval. It does not depend on the hash: a server could find a definition whose hash fits.
+/// Confirms an approval. It does not depend on the hash, since a server could find a definition
+/// with a matching hash.
 const YES: &str = "approve\n";
 
 #[test]
@@ -138,7 +139,7 @@ fn a_review_one_by_one_stops_the_server_by_the_whole_word_and_quits_by_q() {
     for quits in ["q\n", "Q\n", "quit\n", "\n"] {
         typed(quits, command()).exits(10).never_says("quarantined");
     }
-    // What is not offered decides nothing, and is asked again.
+    // Other input decides nothing, and the question is repeated.
     typed("qu\nx\nq\n", command()).exits(10).says("type `a`");
     assert_ne!(bench.server_status()["status"], "quarantined");
     typed("quarantine\n", command()).exits(10).says("quarantined");
@@ -155,13 +156,13 @@ fn a_review_one_by_one_counts_explains_itself_and_goes_on_after_a_no() {
     server.run(&bench, "check", &[]).exits(10);
     let command = || bench.command(["review", "-i"]);
     typed("?\nq\n", command()).exits(10).says("1 of 2:").says("goes on waiting");
-    // An approval takes a key and a word; without the word the next change is shown.
+    // An approval takes a key and a word; without the word, the next change is shown.
     typed("a\nno\ns\n", command()).exits(10).says("not approved").says("2 of 2:");
     bench.run(["check", ID]).exits(10);
     bench.run(["review", "-i"]).exits(2).says("needs a terminal");
 }
 
-/// A terminal of 24 lines, with a pager that marks what it was given.
+/// A terminal of 24 lines, with a pager that marks its input.
 #[test]
 fn long_output_goes_through_the_pager_on_a_terminal_only() {
     let bench = Bench::new();
@@ -198,12 +199,12 @@ fn a_command_to_copy_is_continued_as_a_shell_reads_it() {
     assert!(!review.contains(&whole) && joined.contains(&whole), "{review}");
 }
 
-/// What a command prints on a terminal.
+/// The output of a command on a terminal.
 fn printed(mut command: Command) -> String {
     let Terminal { person, program } = Terminal::open();
     command.env("TERM", "xterm-256color").stdout(program);
     let mut child = command.spawn().unwrap();
-    // The program's end is closed once the child and the command that holds it are gone.
+    // Close the program's end, which the command still holds.
     drop(command);
     let printed = read_terminal(person);
     child.wait().unwrap();
@@ -226,7 +227,7 @@ fn what_a_server_says_cannot_act_on_the_terminal() {
     }
 }
 
-/// A terminal breaks a long line at its first column, where it would look like a line of ours.
+/// A terminal wraps a long line at its first column, where it would look like one of our lines.
 #[test]
 fn a_long_text_of_a_server_is_folded_with_an_indent_on_a_terminal() {
     let bench = Bench::new();
@@ -272,7 +273,7 @@ fn what_a_server_says_cannot_forge_a_line_or_a_column() {
             let text = line.trim_start();
             assert!(!text.starts_with(forged), "{line}");
             assert!(!text.starts_with("✓"), "{line}");
-            // A line of the comparison has one separator.
+            // A line of the comparison has only one separator.
             assert!(line.matches('│').count() <= 1, "{line}");
             assert!(!line.contains("│ \"readOnlyHint\""), "{line}");
         }

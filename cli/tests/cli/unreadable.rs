@@ -1,5 +1,5 @@
-//! What is invalid or ambiguous is not read: every line of the rules for untrusted JSON, from a live server and
-//! from a capture. The error says what was wrong, and pins stay as they were.
+//! Invalid or ambiguous input is refused, according to every rule for untrusted JSON, from a live
+//! server and from a capture. The error says what is wrong, and pins stay unchanged.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ fn tools(count: usize) -> Vec<u8> {
     format!("[{}]", tools.join(",")).into_bytes()
 }
 
-/// A list of tools from a live server cannot be read: 11, in words, and the pins stay.
+/// Asserts that a list from a live server is refused with exit code 11 and a message, and that the
+/// pins stay.
 fn is_refused_live(answer_with: impl Fn(&FolderServer), said: &str) {
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &json!([report_tool()]));
@@ -39,12 +40,13 @@ fn is_refused_live(answer_with: impl Fn(&FolderServer), said: &str) {
     );
     assert!(document["detail"].as_str().unwrap().contains(said), "{document}");
     assert_eq!(pins_of(&bench.server_status()), pins_of(&before));
-    // The server that can be read again is what it was.
+    // Once the server sends valid data again, it proceeds as before.
     server.lists(&json!([report_tool()]));
     server.run(&bench, "check", &[]).exits(0).says("nothing changed");
 }
 
-/// The same tools in a capture: OLD cannot be used (2), NEW is held (10), and nothing is pinned from it.
+/// The same tools in a capture: an OLD capture is a usage error (2), a NEW one is held (10), and
+/// nothing is pinned from it.
 fn is_refused_in_a_capture(tools: &[u8], said: &str) {
     let bench = Bench::new();
     bench.file("good.json", json!([report_tool()]).to_string());
@@ -67,7 +69,7 @@ fn is_refused(tools: &[u8], said: &str) {
     is_refused_in_a_capture(tools, said);
 }
 
-/// The twin of a refusal: what is just within the rules is pinned.
+/// The counterpart: input just within the rules is pinned.
 fn is_read(tools: &[u8]) {
     let bench = Bench::new();
     let server = FolderServer::new(&bench, &Value::Null);
@@ -113,7 +115,7 @@ fn a_name_that_hides_is_shown_escaped() {
     }
     let shown = server.run(&bench, "check", &["--server-text"]).exits(11);
     shown.says("`a\\u{202e}b` appears twice");
-    // A program is told that a name is there twice, and not which.
+    // Programs are told that a name appears twice, but not which one.
     server.run(&bench, "check", &[]).exits(11).says("appears twice").never_says("u{202e}b");
 }
 

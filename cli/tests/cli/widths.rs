@@ -1,5 +1,5 @@
-//! Every command at 60, 80 and 120 columns: no line is longer, except for words that cannot be broken, and where a line is
-//! broken its rest begins further right.
+//! Every command at 60, 80 and 120 columns: no line is longer, except for unbreakable words, and
+//! continuation lines are indented further.
 
 use crate::bench::*;
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 /// Wide enough that no line of these commands is broken.
 const UNBROKEN: usize = 240;
 
-/// A home with a changed server, receipts, a host and a configuration that wants attention.
+/// A home with a changed server, receipts, a host and a configuration that produces warnings.
 fn furnished() -> Bench {
     let bench = Bench::unattended();
     let mut tool = report_tool();
@@ -47,7 +47,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// A hash, a path or an address is copied, and not broken.
+/// Hashes, paths and addresses are meant to be copied, and not broken.
 fn is_unbreakable(word: &str) -> bool {
     let is_hash = word.chars().filter(char::is_ascii_hexdigit).count() >= 32;
     is_hash || word.contains('/') || word.len() > 60
@@ -62,7 +62,7 @@ fn overlong(words: &[&str], lines: &[String], columns: usize) -> Vec<String> {
     lines.iter().filter(is_overlong).map(|line| format!("{words:?} at {columns}: {line}")).collect()
 }
 
-/// The narrow lines are the wide ones, broken at words, each rest further right than its line.
+/// Checks that the narrow lines are the wide ones broken at words, with indented continuations.
 fn wrongly_broken(words: &[&str], narrow: &[String], wide: &[String]) -> Option<String> {
     let mut rest = narrow.iter();
     for line in wide {
@@ -126,7 +126,7 @@ fn every_line_of_every_command_is_broken_at_words_and_keeps_its_indent() {
             problems.extend(wrongly_broken(&words, &narrow, &wide));
         }
     }
-    // These lay themselves out by the width.
+    // These adapt their layout to the width.
     for words in [
         vec!["help"],
         vec!["help", "receipts"],

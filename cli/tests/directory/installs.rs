@@ -1,5 +1,6 @@
-//! A crawler, a directory and two installs: what the crawler recorded is told to an install when it pins the old contract and
-//! when it meets the change, as an advisory that moves no verdict. What installs report is unconfirmed.
+//! A crawler, a directory and two installs: an install learns the crawler's record when it pins the
+//! old contract and when it meets the change, as an advisory that affects no verdict. Reports of
+//! installs are unconfirmed.
 
 use crate::bench::answer;
 use crate::station::{Served, Station};
@@ -12,7 +13,7 @@ use testing::wait_until;
 const OLD: &str = "Tells the weather.";
 const NEW: &str = "Tells the weather of tomorrow.";
 
-/// A home whose network is on, with the key of this number.
+/// A home with the network turned on, using the key with this number.
 fn install(station: &Station, served: &Served, key: usize) -> PathBuf {
     let home = station.bench.path(&format!("install-{key}"));
     std::fs::create_dir(&home).unwrap();
@@ -24,7 +25,8 @@ fn install(station: &Station, served: &Served, key: usize) -> PathBuf {
     home
 }
 
-/// Runs a gate in front of the server, lists and calls its tool. Returns the answer to the call, and what the gate said.
+/// Runs a gate in front of the server, lists its tools and calls one. Returns the response to the
+/// call, and the gate's messages.
 fn call(station: &Station, home: &PathBuf) -> (Value, String) {
     let url = format!("http://{}/mcp", station.web.address);
     let mut command = station.command(&["run", "--server", "weather", "--url", &url, "--home"]);
@@ -72,7 +74,7 @@ fn installs_are_told_of_what_the_crawler_recorded_and_their_verdicts_stay() {
         let banner = answer["error"]["message"].as_str().unwrap();
         assert!(banner.contains("The directory's crawler recorded the same change"), "{banner}");
         assert!(!banner.contains("installs"), "{banner}");
-        // As without a network: `description-only` is held by guard.
+        // The same as without a network: guard holds `description-only`.
         assert_eq!(answer["error"]["data"]["verdict"], "HOLD", "{answer}");
         assert_eq!(answer["error"]["data"]["tier_reached"], 0, "{answer}");
     }

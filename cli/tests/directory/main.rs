@@ -1,6 +1,8 @@
-//! A directory that runs, over HTTP: the network's routes, claims and the operator's commands, with the real binary.
+//! A running directory over HTTP: the network's routes, claims and the operator's commands, with
+//! the real binary.
 //!
-//! Everything is on the loopback device: the directory, a server that it crawls, the server's file of claims, and a resolver.
+//! Everything is on loopback: the directory, a server that it crawls, the server's claims file, and
+//! a resolver.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

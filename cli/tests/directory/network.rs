@@ -1,4 +1,4 @@
-//! The network's routes, and what the operator decides while the directory runs.
+//! The network's routes, and the operator's decisions while the directory runs.
 
 use crate::station::{KEYS, Station};
 use gate::network::{
@@ -45,7 +45,7 @@ fn owners_contribute_the_operator_decides_and_members_are_told() {
         (&json!(["acme", "corp"]), &json!(["bank"]))
     );
 
-    // The directory that runs holds the lease, and adds to the log what the command leaves for it.
+    // The running directory holds the lease, and adds the command's queued statements to the log.
     let words = ["corpus", "adjudicate", &hash, "dangerous", "--reason", "exfiltration"];
     station.operator(&words).exits(0).says("served as dangerous").says("left for the directory");
     assert_eq!(rows()[0].reason_class.as_str(), "exfiltration");

@@ -1,4 +1,4 @@
-//! A directory of the tests: its settings, its crawl, the process that serves, and requests to it.
+//! A directory for tests: its settings, its crawl, the serving process, and requests to it.
 
 use crate::bench::{Answer, Bench, answer};
 use crate::strangers::{DnsServer, WebServer};
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Owners and their keys. One has two.
+/// Owners and their keys; one owner has two.
 pub(crate) const KEYS: [(&str, &str); 4] =
     [("acme", "key-one"), ("bank", "key-two"), ("corp", "key-three"), ("acme", "key-four")];
 /// The server that is crawled.
@@ -21,7 +21,7 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// A directory that crawled one server over HTTP.
+    /// A directory that has crawled one server over HTTP.
     pub(crate) fn new(further: &str) -> Station {
         let station = Station {
             bench: Bench::new(),
@@ -80,14 +80,14 @@ impl Station {
     }
 }
 
-/// A date so many days from now.
+/// The date `days` days from now.
 fn day_after(days: u64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let later = (now + Duration::from_secs(days * 86_400)).as_millis() as i64;
     contract::time::Timestamp(later).to_string().chars().take(10).collect()
 }
 
-/// The process that serves. It ends with the test.
+/// The serving process, ended with the test.
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: String,
@@ -100,7 +100,7 @@ impl Drop for Served {
     }
 }
 
-/// What was answered.
+/// A response.
 pub(crate) struct Told {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -125,7 +125,7 @@ impl Told {
 }
 
 impl Served {
-    /// An answer is as the directory's own description of its API says.
+    /// Asserts that a response conforms to the directory's own API description.
     #[track_caller]
     pub(crate) fn conforms(&self, schema: &str, told: &Told) {
         let described = self.get("/api/v1/openapi.json", None).is(200).json();

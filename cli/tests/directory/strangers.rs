@@ -1,4 +1,5 @@
-//! What a directory talks to: a server with its file of claims and its packages' manifests, and a resolver.
+//! The directory's counterparts: a server with its claims file and its packages' manifests, and a
+//! resolver.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -6,14 +7,14 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// Files by their paths, and what the server says of its one tool.
+/// Files by path, and the description of the server's only tool.
 #[derive(Default)]
 pub(crate) struct Shelf {
     pub(crate) files: HashMap<String, String>,
     pub(crate) description: String,
 }
 
-/// An MCP server over HTTP on `/mcp`, with files on every other path.
+/// An MCP server over HTTP at `/mcp`, with files at every other path.
 pub(crate) struct WebServer {
     pub(crate) address: SocketAddr,
     shelf: Arc<Mutex<Shelf>>,
@@ -48,7 +49,7 @@ impl WebServer {
     }
 }
 
-/// One request, and its answer. The connection ends with it.
+/// Handles one request, and closes the connection.
 fn serve(mut stream: TcpStream, shelf: &Mutex<Shelf>) {
     let Some((line, body)) = request(&mut stream) else { return };
     let path = line.split(' ').nth(1).unwrap_or_default();
@@ -109,7 +110,7 @@ fn call(body: &[u8], shelf: &Mutex<Shelf>) -> (&'static str, String) {
     ("200 OK", json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
 }
 
-/// A resolver that knows the TXT records of a few names.
+/// A resolver with the TXT records of a few names.
 pub(crate) struct DnsServer {
     pub(crate) address: SocketAddr,
     texts: Arc<Mutex<HashMap<String, String>>>,

@@ -1,8 +1,10 @@
-//! What the documentation says to type is typed, and answers as the page says.
+//! Runs the commands in the documentation, and compares their output with the page.
 //!
-//! A block marked `console` is run, its `$` lines one after another, each page in a home of its own. A comment `# exits with 10`
-//! behind a command says so; else it exits with 0. Lines below a command are what it says, in this order; `…` stands
-//! for anything. Commands print on a terminal, so that a page shows what a person sees. A comment `<!-- run: COMMAND -->` is run and not shown. What cannot be run is marked `text`.
+//! In blocks marked `console`, the `$` lines are run one after another, with one home per page. A
+//! command must exit with 0, unless it is followed by a comment such as `# exits with 10`. The
+//! lines below a command are its output, in order; `…` matches anything. Output goes to a terminal,
+//! so that a page shows what a person sees. `<!-- run: COMMAND -->` runs a command without showing
+//! it. Blocks that cannot be run are marked `text`.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +32,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The Markdown files of a folder, by their paths from the root of the project.
+/// The Markdown files in a folder, with their paths from the root of the project.
 fn pages_in(folder: &str) -> Vec<(String, String)> {
     let files = fs::read_dir(root().join(folder)).unwrap().map(|file| file.unwrap().path());
     let mut paths: Vec<_> =
@@ -40,7 +42,7 @@ fn pages_in(folder: &str) -> Vec<(String, String)> {
     paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// The pages that users read, by their paths from the root of the project.
+/// The pages for users, with their paths from the root of the project.
 fn pages() -> Vec<(String, String)> {
     let mut pages = pages_in("");
     pages.retain(|(name, _)| name == "README.md");
@@ -129,7 +131,7 @@ fn prose_is_wrapped() {
     assert!(overlong.is_empty(), "lines over 120 columns:\n{}", overlong.join("\n"));
 }
 
-/// The texts between backticks in a cell of a table.
+/// The texts in backticks in a cell of a table.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -142,7 +144,7 @@ fn every_refusal_in_the_table_of_attacks_is_in_the_test_that_it_names() {
         tests += &fs::read_to_string(file.unwrap().path()).unwrap();
     }
     let script = read("conformance/sign-in/attacks.mjs").replace("\\'", "'");
-    // A test of the gateway is a function, one of the laptop a line of the script.
+    // A test of the gateway is a function, one of the laptop is a line of the script.
     let body_of = |name: &str| match name.contains(' ') {
         false => {
             let body = tests.split_once(&format!("fn {name}(")).map(|(_, rest)| rest);
@@ -183,7 +185,7 @@ fn the_comparison_names_the_versions_that_its_script_installs() {
     }
 }
 
-// The reader can find fault.
+// The parser reports mistakes.
 
 fn one(text: &str) -> Step {
     Page::read(text).steps.remove(0)

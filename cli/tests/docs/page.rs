@@ -1,6 +1,6 @@
-//! Reading a page: its commands in their order, its links, its headings.
+//! Parses a page: its commands in order, its links, its headings.
 
-/// A command, and what the page says of it.
+/// A command, and the page's statements about it.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) line: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) steps: Vec<Step>,
-    /// Lines where a block with commands begins that says nothing of itself.
+    /// The first lines of command blocks that are not marked.
     pub(crate) unmarked: Vec<usize>,
 }
 
@@ -58,7 +58,7 @@ fn steps(block: &[(usize, &str)]) -> Vec<Step> {
     for (at, line) in block {
         let last = steps.last_mut();
         match (&end, line.strip_prefix("$ "), last) {
-            // Inside a text that is given to a command.
+            // Within a text passed to a command.
             (Some(word), _, Some(step)) => {
                 step.command.push('\n');
                 step.command.push_str(line);
@@ -85,7 +85,7 @@ fn steps(block: &[(usize, &str)]) -> Vec<Step> {
     steps
 }
 
-/// Where the page leads to within the project.
+/// The page's links to other files of the project.
 pub(crate) fn links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets
@@ -93,7 +93,7 @@ pub(crate) fn links(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The anchors that a reader's program makes of headings.
+/// The anchors that Markdown viewers generate for headings.
 pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut is_code = false;
     let mut anchors = Vec::new();
@@ -108,7 +108,8 @@ pub(crate) fn anchors(text: &str) -> Vec<String> {
     anchors
 }
 
-/// Lines of prose that are too long to be read in a diff. Tables, code, comments and lines that cannot be broken are no prose.
+/// The lines of prose that are too long to read in a diff. Tables, code, comments and unbreakable
+/// lines are not checked.
 pub(crate) fn overlong(text: &str) -> Vec<usize> {
     const MAX_COLUMNS: usize = 120;
     let mut is_code = false;

@@ -1,5 +1,5 @@
-//! Where a page's commands run: a home of its own, the files that pages speak of, and `uvx` and `npx` that start
-//! installed servers instead of fetching them.
+//! The environment of a page's commands: its own home, the files that pages mention, and `uvx` and
+//! `npx` that start installed servers instead of fetching them.
 
 use crate::bench::{Answer, finish, report_tool, report_tool_with_owner};
 use crate::page::Step;
@@ -15,7 +15,7 @@ pub(crate) struct Sandbox {
     folder: TempDir,
 }
 
-/// Starts the release of a server that is "current": `update NAME` makes the newer one so.
+/// Starts a server's current release; `update NAME` switches to the newer one.
 const LAUNCHER: &str = r#"#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 name=${1##*/}; shift
@@ -24,7 +24,7 @@ exec "$SERVERS/$name/$release/launch" "$@"
 "#;
 
 impl Sandbox {
-    /// None where servers are needed and not installed.
+    /// Returns `None` if servers are needed but not installed.
     pub(crate) fn new(needs_servers: bool) -> Option<Sandbox> {
         if needs_servers && !testing::servers_folder().join("mcp-server-time").is_dir() {
             return None;
@@ -39,7 +39,7 @@ impl Sandbox {
             sandbox.program(name, LAUNCHER);
         }
         sandbox.program("update", "#!/bin/sh\ntouch \"$HOME/.updated-$1\"\n");
-        // Nobody here has a desktop or a service manager to disturb.
+        // Replace programs that would use the tester's desktop or service manager.
         for name in ["notify-send", "systemctl"] {
             sandbox.program(name, "#!/bin/sh\nexit 1\n");
         }
@@ -81,7 +81,7 @@ impl Sandbox {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Runs a step. What is not as the page says is a problem, with its line.
+    /// Runs a step. Returns the problem, with its line, if the result differs from the page.
     pub(crate) fn problem(&self, step: &Step) -> Option<String> {
         let mut command = Command::new("bash");
         command.args(["-c", &step.command]).stdin(Stdio::null()).current_dir(self.path("work"));
@@ -106,7 +106,7 @@ impl Sandbox {
     }
 }
 
-/// Runs a command whose output is a terminal.
+/// Runs a command with a terminal as its output.
 fn on_terminal(mut command: Command) -> Answer {
     let Terminal { person, program } = Terminal::open();
     command.env("NO_COLOR", "1").stdout(program).stderr(Stdio::piped());
@@ -117,7 +117,7 @@ fn on_terminal(mut command: Command) -> Answer {
     Answer { out: out.join().unwrap(), ..answer }
 }
 
-/// A JSON document is printed in one line, and wrapped on a page.
+/// Joins a JSON document, which is printed on one line but wrapped on a page.
 fn unwrapped(says: &[String]) -> Vec<String> {
     let is_document = says.first().is_some_and(|line| line.starts_with('{'));
     if !is_document {
@@ -130,7 +130,7 @@ fn is_anything(expected: &str) -> bool {
     expected.trim().is_empty() || expected.trim() == "…"
 }
 
-/// A time is never the same again.
+/// Replaces times, which differ in every run.
 fn timeless(expected: &str) -> String {
     let is_time = |word: &str| {
         let shape = word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c });
@@ -140,7 +140,7 @@ fn timeless(expected: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// White space at the ends does not count; `…` stands for anything.
+/// Compares lines without white space at the ends; `…` matches anything.
 fn is_like(line: &str, expected: &str) -> bool {
     let (mut rest, expected) = (line.trim(), timeless(expected.trim()));
     let parts: Vec<&str> = expected.split('…').collect();

@@ -1,4 +1,4 @@
-//! Servers behind an address: what a client may rely on however the transport carries it.
+//! Servers over HTTP: what a client may rely on, however the transport works.
 
 use crate::bench::*;
 use crate::client::*;
@@ -13,7 +13,7 @@ fn params(mut params: Value) -> Value {
     params
 }
 
-/// A server without sessions that never answers the call of `slow`.
+/// A server without sessions that never answers calls of `slow`.
 fn server() -> Server {
     Server::start(|request| {
         let tool = |name: &str| json!({ "name": name, "description": "Does something.", "inputSchema": { "type": "object" } });

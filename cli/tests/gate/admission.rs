@@ -1,4 +1,4 @@
-//! Who vouches for a server, end to end: the binary, and a server that it starts.
+//! Attestation of servers, end to end: the binary, and a server that it starts.
 
 use crate::bench::{Bench, FolderServer, ID, report_tool};
 use crate::client::{Client, receipts, refused};
@@ -6,7 +6,7 @@ use crate::script::Script;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 
-/// A trust root with three signers, and the server of a script.
+/// A trust root with three signers, and the launch of a scripted server.
 fn prepared(bench: &Bench) -> Vec<OsString> {
     let mut signers = Vec::new();
     for name in ["one", "two", "three"] {
@@ -104,7 +104,7 @@ fn a_server_that_comes_back_under_another_signer_is_held() {
     bench.run(["review", "reports"]).says("another signer");
 }
 
-/// A pin by hand keeps the signer of the server: another signer is still noticed.
+/// A manual pin keeps the server's pinned signer: a different signer is still noticed.
 #[test]
 fn a_server_that_is_pinned_by_hand_stays_anchored_to_its_signer() {
     let bench = Bench::unattended();
@@ -122,9 +122,9 @@ fn a_server_that_is_pinned_by_hand_stays_anchored_to_its_signer() {
     is_held_as_another(&bench, &launch);
 }
 
-/// The configuration says who has to vouch for a server, so the first pin has it already.
+/// The configuration requires an attestation, so the first pin includes the signer.
 #[test]
-fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
+fn a_first_manual_pin_includes_the_signer() {
     let bench = Bench::unattended();
     let launch = prepared(&bench);
     let pin = || {
@@ -142,22 +142,23 @@ fn a_first_pin_by_hand_is_anchored_to_whoever_vouches_for_the_server() {
     pin().exits(0).never_says("attestation is not pinned");
     sign(&bench, &launch, "two");
     is_held_as_another(&bench, &launch);
-    // Somebody who pins it again has seen the other signer: from then on that is the one.
+    // A person who pins again has seen the new signer, which is pinned from then on.
     pin().exits(0).says("another signer");
     let mut client = gate(&bench, &launch, "internal", &[]);
     assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
     client.end().exits(0);
-    // Where nobody vouches for it at the level, it is not looked at, and the pin stays as it was.
+    // Without an attestation at the required level, the server is not contacted, and the pin stays.
     require("restricted");
     pin().exits(13).says("below_required");
-    // Under the open flavor it is pinned as it was, and that is said.
+    // Under the open flavor it is pinned without the signer, and a note says so.
     require("restricted\"\nflavor = \"open");
     pin().exits(0).says("the server's attestation is not pinned: below_required");
     sign(&bench, &launch, "three");
     is_held_as_another(&bench, &launch);
 }
 
-/// The entry that starts the gate may have the rest, which `pin` does not see and does not need.
+/// The entry that starts the gate may have the rest of the settings, which `pin` neither sees nor
+/// needs.
 #[test]
 fn a_server_can_be_pinned_where_the_configuration_has_a_part_of_what_admission_takes() {
     let bench = Bench::unattended();
@@ -175,7 +176,7 @@ fn a_server_can_be_pinned_where_the_configuration_has_a_part_of_what_admission_t
     }
 }
 
-/// A server that is held because another signer vouches for it.
+/// Asserts that a server is held because its signer changed.
 #[track_caller]
 fn is_held_as_another(bench: &Bench, launch: &[OsString]) {
     let mut client = gate(bench, launch, "internal", &[]);
@@ -185,9 +186,10 @@ fn is_held_as_another(bench: &Bench, launch: &[OsString]) {
     client.end().exits(0);
 }
 
-/// To be vouched for is no change, whatever else of the server's identity moved meanwhile.
+/// Gaining an attestation is not a change, whatever else of the server's identity changed
+/// meanwhile.
 #[test]
-fn a_server_that_was_pinned_before_anybody_vouched_for_it_is_no_other_one() {
+fn a_server_that_gains_an_attestation_stays_the_same_server() {
     let bench = Bench::unattended();
     prepared(&bench);
     let server = FolderServer::new(&bench, &json!([report_tool()]));

@@ -1,8 +1,8 @@
-//! A server bound to the package that it was installed from, end to end: a real server, as bun installed it, started by its
-//! own file, by `node` and by `npx`.
+//! A server bound to the package that it was installed from, end to end: a real server installed by
+//! bun, and started through its own file, through `node` and through `npx`.
 //!
-//! `scripts/install-test-tools` puts it into `HOLDPOINT_TEST_SERVERS`, else `.cache/servers`. Where it is not, the tests say
-//! so; with `CI=true` that is a failure.
+//! `scripts/install-test-tools` installs it in `HOLDPOINT_TEST_SERVERS`, or else `.cache/servers`.
+//! If it is missing, the tests report it; with `CI=true` they fail.
 
 use crate::bench::{Bench, ID};
 use crate::client::{Client, DENIED, Ended, refused};
@@ -17,7 +17,7 @@ fn key() -> SigningKey {
     SigningKey::from_seed([8; 32])
 }
 
-/// An installed release, and what its record says, read in another way than the product reads it.
+/// An installed release, and its record, read independently of the product.
 struct Release {
     folder: PathBuf,
     version: String,
@@ -25,7 +25,7 @@ struct Release {
 }
 
 impl Release {
-    /// The newest one, if it is installed.
+    /// The newest release, if it is installed.
     fn find() -> Option<Release> {
         let folder = testing::newest_release("server-filesystem")?;
         let version = folder.file_name().unwrap().to_str().unwrap().to_owned();
@@ -41,7 +41,7 @@ impl Release {
     }
 }
 
-/// A home whose configuration requires a document for the server, and binds it by these lines.
+/// A home whose configuration requires a document for the server, with these binding lines.
 fn prepared(binding: &str, package_digest: Option<&str>) -> Bench {
     let bench = Bench::new();
     let pem = key().public_key().to_pem().unwrap();
@@ -68,7 +68,7 @@ fn package(name: &str, version: &str, integrity: &str) -> String {
     format!("package = \"{name}\"\nversion = \"{version}\"\nintegrity = \"{integrity}\"")
 }
 
-/// A session with a server that was started by these words.
+/// A session with a server started by these words.
 fn session(bench: &Bench, folder: &Path, words: &[String]) -> (Value, Ended) {
     let place = bench.path("place");
     fs::create_dir_all(&place).unwrap();
@@ -86,13 +86,14 @@ fn is_admitted(bench: &Bench, release: &Release, words: &[String]) {
     assert!(answer.get("result").is_some(), "{words:?}: {answer}\n{}", ended.errors);
 }
 
-/// The call is refused because the server is bound to something else, and standard error says what was found.
+/// Asserts that the call is refused because of the server's binding, and that standard error names
+/// what was found.
 #[track_caller]
 fn is_not_bound(bench: &Bench, release: &Release, words: &[String], told: &str) {
     let (answer, ended) = session(bench, &release.folder, words);
     assert_eq!(refused(&answer, DENIED)["reason"], "host_not_bound", "{words:?}");
     assert!(ended.errors.contains(told), "{told}: {}", ended.errors);
-    // What was found is for the person, not for the model.
+    // The finding is for the user, not for the model.
     assert!(!answer.to_string().contains("sha512-"), "{answer}");
 }
 
@@ -129,7 +130,7 @@ fn a_document_may_name_the_archive_of_the_package() {
 fn the_package_is_found_behind_node_and_behind_npx() {
     let Some(release) = Release::find() else { return };
     let Release { folder, version, integrity } = &release;
-    // Each in a home of its own: another way to start it is another origin.
+    // Each with its own home: a different way to start the server is a different origin.
     let bench = || prepared(&package(NAME, version, integrity), None);
     let words = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
     let script = format!("node_modules/{NAME}/dist/index.js");
@@ -143,7 +144,7 @@ fn the_package_is_found_behind_node_and_behind_npx() {
         testing::not_run("the processes of `npx` cannot be seen here, or it is not there");
         return;
     }
-    // It is in the folder, so `npx` has nothing to fetch.
+    // The package is installed, so `npx` has nothing to fetch.
     is_admitted(&bench(), &release, &words(format!("npx --offline {NAME}")));
     is_admitted(&bench(), &release, &words(format!("npx --offline {NAME}@{version}")));
     let told = words(format!("npx --offline --node-options=--no-warnings {NAME}"));
@@ -160,7 +161,7 @@ fn an_upgrade_under_a_running_server_ends_its_admission_until_it_is_started_agai
     let bench = prepared(&package(NAME, version, integrity), None);
     let configuration = fs::read_to_string(bench.home().join("holdpoint.toml")).unwrap();
     bench.configure(&configuration.replace("[admission]\n", "[admission]\ncache_seconds = 0\n"));
-    // Its own copy of what says which package it is; the rest is the release's.
+    // Copy only the files that identify the package; the program imports the rest.
     let folder = bench.path("installed");
     let inside = folder.join("node_modules").join(NAME);
     fs::create_dir_all(&inside).unwrap();

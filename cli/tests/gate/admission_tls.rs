@@ -1,4 +1,5 @@
-//! Who vouches for a remote server, end to end: the binary, and an HTTPS server that publishes a document about itself.
+//! Attestation of a remote server, end to end: the binary, and an HTTPS server that publishes its
+//! document.
 
 use crate::bench::{Bench, ID};
 use crate::client::{Client, DENIED, receipts, refused, text};
@@ -21,7 +22,8 @@ fn prepared() -> Bench {
     bench
 }
 
-/// A document for a server at `localhost`, changed before it is signed. `attest sign` would not sign one that has expired.
+/// A document for a server at `localhost`, changed before signing. `attest sign` would not sign an
+/// expired one.
 fn signed(change: impl FnOnce(&mut Value)) -> String {
     let mut document = json!({
         "v": 2, "id": "mcp.example.echo", "publisher": "acme", "version": "1", "clearance": "internal",
@@ -32,7 +34,8 @@ fn signed(change: impl FnOnce(&mut Value)) -> String {
     Draft::parse(document.to_string().as_bytes()).unwrap().sign(&key()).unwrap()
 }
 
-/// A session with the server under this host name, with its authority as the only one that is trusted.
+/// A session with the server under this host name, trusting only the server's certificate
+/// authority.
 fn session(bench: &Bench, server: &SecureServer, host: &str) -> Client {
     let authority = bench.file("authority.pem", &server.authority);
     let mut command = bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
@@ -47,7 +50,7 @@ fn echo(client: &mut Client) -> Value {
     client.call("echo", &json!({ "say": "hello" }))
 }
 
-/// The receipts of the calls, and the names of admission's events.
+/// The receipts of the calls, and the names of admission events.
 fn recorded(bench: &Bench) -> (Vec<Value>, Vec<String>) {
     let calls = receipts(bench).into_iter();
     let calls = calls.filter(|line| line["mcp"]["method"] == "tools/call").collect();
@@ -71,7 +74,8 @@ fn is_admitted(bench: &Bench, server: &SecureServer) {
     assert_eq!(events, ["mcp.connect.allow"]);
 }
 
-/// No tool is shown, a call is refused for this reason and recorded so, and the server never hears of it.
+/// Asserts that no tool is shown, that a call is refused and recorded with this reason, and that
+/// the server never receives it.
 #[track_caller]
 fn is_refused(bench: &Bench, server: &SecureServer, host: &str, reason: &str) {
     let mut client = session(bench, server, host);
@@ -106,7 +110,7 @@ fn the_same_document_under_another_host_name_is_not_bound() {
     let document = signed(|_| {});
     let elsewhere = SecureServer::start(Published::Document(document));
     is_refused(&bench, &elsewhere, "127.0.0.1", "host_not_bound");
-    // With that name in the document the same way is open.
+    // With that name in the document, the same connection is accepted.
     let bench = prepared();
     let document = signed(|document| document["netAllowedHosts"] = json!(["127.0.0.1"]));
     let named = SecureServer::start(Published::Document(document));
@@ -136,7 +140,7 @@ fn a_document_that_is_replayed_with_another_body_is_refused() {
     is_refused(&bench, &server, "localhost", "bad_signature");
 }
 
-/// A good document of this many bytes: white space after it is no part of it.
+/// A valid document of this many bytes: trailing white space is not part of it.
 fn padded(bytes: usize) -> String {
     let document = signed(|_| {});
     let rest = bytes - document.len();
@@ -158,7 +162,7 @@ fn a_redirect_is_not_followed_even_to_a_good_document() {
     is_refused(&bench, &server, "localhost", "fetch_failed");
 }
 
-/// It takes as long as the binary waits for a document, which nobody can shorten.
+/// Takes as long as the binary waits for a document, which tests cannot shorten.
 #[track_caller]
 fn is_given_up(bench: &Bench, published: Published) {
     let server = SecureServer::start(published);
@@ -170,7 +174,7 @@ fn is_given_up(bench: &Bench, published: Published) {
 
 #[test]
 fn a_document_that_comes_a_byte_at_a_time_is_given_up() {
-    // It is good, and would take minutes to come whole.
+    // The document is valid, but would take minutes to arrive.
     is_given_up(&prepared(), Published::Dripped(padded(4096)));
 }
 

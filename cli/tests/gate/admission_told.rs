@@ -1,5 +1,5 @@
-//! What a server is told before it is admitted: every request that a remote one gets, and the environment and the bytes
-//! that a program gets, by flavor and by where its document is.
+//! What a server receives before it is admitted: every request to a remote server, and the
+//! environment and input of a program, by flavor and location of its document.
 
 use crate::bench::{Bench, ID};
 use crate::client::{Client, DENIED, UNREACHABLE, refused};
@@ -41,19 +41,19 @@ fn signed(change: impl FnOnce(&mut Value)) -> Value {
     serde_json::from_str(&signed).unwrap()
 }
 
-/// A document whose signature is for another one.
+/// A document with the signature of a different one.
 fn forged() -> Value {
     let mut document = signed(|_| {});
     document["id"] = json!("mcp.example.other");
     document
 }
 
-/// What a server answers at its first well-known path. At the second there is nothing.
+/// The response at the server's first well-known path. The second has none.
 #[derive(Clone)]
 enum Published {
     Document(Value),
     Status(&'static str),
-    /// A redirect to a good document.
+    /// A redirect to a valid document.
     Moved,
     Silence,
 }
@@ -65,10 +65,10 @@ enum Greeted {
     Status(&'static str),
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 struct Told {
-    /// `GET /path`.
+    /// Such as `GET /path`.
     what: String,
     /// The head in lower case.
     head: String,
@@ -87,7 +87,7 @@ impl Told {
     }
 }
 
-/// A remote server that keeps every request, from the first byte on.
+/// A remote server that records every request from the first byte.
 struct Recorder {
     url: String,
     told: Arc<Mutex<Vec<Told>>>,
@@ -202,7 +202,7 @@ fn answer(message: &Value, document: Option<&Value>) -> String {
     json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
 }
 
-/// What a server has, and why it is denied; `None` if it is admitted.
+/// A server, and why it is denied; `None` if it is admitted.
 struct Case {
     name: &'static str,
     published: Published,
@@ -231,7 +231,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A session with the server as a host would start it, with a token and a cookie for it.
+/// A session started as a host would, with a token and a cookie for the server.
 fn session(bench: &Bench, server: &Recorder, flavor: Flavor) -> (Value, Value) {
     let mut command = bench.command(["run", "--server", ID, "--trust-root", "root.json"]);
     command.args(["--required", "internal", "--allow-tool", "echo", "--flavor", flavor.as_str()]);
@@ -245,7 +245,8 @@ fn session(bench: &Bench, server: &Recorder, flavor: Flavor) -> (Value, Value) {
     (greeting, list)
 }
 
-/// The requests that an unadmitted server may get: for its document, and one anonymous greeting with its end.
+/// Asserts that a request is one that an unadmitted server may get: for its document, or an
+/// anonymous handshake and its end.
 #[track_caller]
 fn is_anonymous(name: &str, told: &Told) {
     assert!(!told.is_secret(), "{name}: {told:?}");
@@ -279,7 +280,7 @@ fn check(case: &Case, flavor: Flavor) {
     let before = told.iter().position(Told::is_secret).unwrap_or(told.len());
     assert_eq!(is_used, before < told.len(), "{name}: {told:#?}");
     told[..before].iter().for_each(|told| is_anonymous(&name, told));
-    // Each greeting that opened a session ends it, and none goes further.
+    // Each handshake that opened a session ends it, and none continues.
     let anonymous = &told[..before];
     if matches!(case.greeted, Greeted::With(_)) {
         assert_eq!(count(anonymous, "POST /mcp"), count(anonymous, "DELETE /mcp"), "{name}");
@@ -307,7 +308,7 @@ fn check(case: &Case, flavor: Flavor) {
 
 #[track_caller]
 fn check_all(flavor: Flavor) {
-    // Side by side: one of them takes as long as a document is waited for.
+    // Run them in parallel: one waits for the document's full timeout.
     std::thread::scope(|scope| {
         let cases = cases().into_iter().map(|case| scope.spawn(move || check(&case, flavor)));
         let cases: Vec<_> = cases.collect();
@@ -325,7 +326,7 @@ fn under_the_open_flavor_the_document_is_looked_for_before_any_credential_goes_o
     check_all(Flavor::Open);
 }
 
-/// The same client in the era without sessions: the gate asks with `server/discover`.
+/// The same client in the era without sessions: the gate uses `server/discover`.
 #[test]
 fn a_client_without_sessions_makes_the_gate_ask_with_discover() {
     let bench = prepared();
@@ -348,8 +349,8 @@ fn a_client_without_sessions_makes_the_gate_ask_with_discover() {
     assert_eq!(methods, BTreeSet::from(["", "server/discover"]), "{told:#?}");
 }
 
-/// The answer to the client's own greeting carries a document that does not verify: nothing of it is shown, and the server
-/// does not hear that the client is initialized.
+/// The response to the client's own handshake contains a document that does not verify: none of it
+/// is shown, and the server does not learn that the client is initialized.
 #[test]
 fn a_bad_document_in_the_handshake_of_a_server_with_a_good_published_one_denies_it() {
     let bench = prepared();
@@ -364,7 +365,7 @@ fn a_bad_document_in_the_handshake_of_a_server_with_a_good_published_one_denies_
     assert_eq!(count(&told, "GET /mcp"), 0);
 }
 
-/// A program that keeps the environment of each start.
+/// A program that records its environment at each start.
 struct Program {
     bench: Bench,
     script: Script,
@@ -372,7 +373,7 @@ struct Program {
 }
 
 impl Program {
-    /// `document` is what it says of itself in its handshake.
+    /// `document` is the one in the program's handshake.
     fn new(document: impl FnOnce(&str) -> Option<Value>) -> Program {
         let bench = prepared();
         let program = engine::program::find_program("sh", None).unwrap();
@@ -403,7 +404,7 @@ impl Program {
         command
     }
 
-    /// The names of the variables that each start got.
+    /// The names of the environment variables at each start.
     fn starts(&self) -> Vec<BTreeSet<String>> {
         let texts =
             (0..).map_while(|n| fs::read_to_string(self.bench.path(&format!("env.{n}"))).ok());
@@ -429,7 +430,7 @@ fn bound(digest: &str) -> Value {
 
 #[track_caller]
 fn is_clean(variables: &BTreeSet<String>) {
-    // The last four are the shell's own.
+    // The shell sets the last four itself.
     let known = [
         "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
         "USER",
@@ -456,8 +457,8 @@ fn a_program_with_an_in_band_document_is_asked_in_a_clean_environment_first() {
     assert_eq!(methods[1], ("initialize".to_owned(), "test".to_owned()), "{methods:?}");
 }
 
-/// Whether a process of the same user reads the secret in a gate's environment. Root may read everything, so that where the
-/// test runs as root the gate and the reader run as another user.
+/// Whether another process of the same user can read the secret in the gate's environment. Root can
+/// read everything, so if the test runs as root, gate and reader run as another user.
 #[cfg(target_os = "linux")]
 fn is_read_by_others(program: &Program, mut command: Command) -> bool {
     const NOBODY: u32 = 65534;
@@ -491,7 +492,7 @@ fn is_read_by_others(program: &Program, mut command: Command) -> bool {
 fn no_process_of_the_user_reads_the_environment_of_a_gate_that_asked_a_program() {
     let program = Program::new(|digest| Some(bound(digest)));
     assert!(!is_read_by_others(&program, program.command(&[])));
-    // It can be read where nothing has to be kept from the program: the test would notice.
+    // The counterpart: without admission the secret can be read, so the check works.
     let program = Program::new(|_| None);
     let mut command = program.bench.command(["run", "--server", ID, "--"]);
     command.args(&program.launch).env("API_KEY", SECRET);
@@ -520,7 +521,7 @@ fn a_program_that_is_not_admitted_is_never_started_with_the_environment() {
 #[test]
 fn a_program_whose_document_is_in_a_file_is_started_once_it_verifies_and_not_before() {
     let program = Program::new(|digest| {
-        // What it says of itself does not count beside the operator's file.
+        // The document in the handshake does not count if the operator configured a file.
         let _ = digest;
         Some(forged())
     });
@@ -531,7 +532,7 @@ fn a_program_whose_document_is_in_a_file_is_started_once_it_verifies_and_not_bef
     client.begin();
     assert_eq!(refused(&client.ask("tools/list", &json!({})), DENIED)["reason"], "bad_signature");
     assert_eq!(program.starts().len(), 0);
-    // It is checked again by itself, started, and greeted as the client greeted the gate.
+    // The program is checked again by itself, started, and sent the client's handshake.
     program.bench.file("signed.json", bound(&digest).to_string());
     client.notice("notifications/tools/list_changed");
     assert_eq!(client.tool_names(), ["make_report"]);
@@ -613,7 +614,8 @@ fn without_an_allowlist_a_server_has_no_tools_under_the_enclaved_flavor() {
     assert!(!errors.contains("allow_tools"), "{errors}");
 }
 
-/// `status` reads how the last check ended, for servers that the configuration requires an attestation of.
+/// `status` shows the result of the last check for servers whose configuration requires an
+/// attestation.
 #[test]
 fn status_says_of_a_server_under_the_open_flavor_that_it_is_not_attested() {
     let program = Program::new(|_| None);
@@ -687,7 +689,7 @@ fn pin_starts_a_program_with_the_environment_only_if_it_is_admitted() {
     }
 }
 
-/// Nothing of such a server was ever seen, but a person must find out why it has no tools.
+/// Such a server was never observed, but a person must be able to find out why it has no tools.
 #[test]
 fn status_lists_a_server_that_was_never_admitted() {
     let program = Program::new(|_| None);

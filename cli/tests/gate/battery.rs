@@ -1,4 +1,5 @@
-//! The drift battery through the gate: each case changes under a running session, and is held or goes on as predicted.
+//! The drift battery through the gate: each case changes during a session, and is held or proceeds
+//! as predicted.
 
 use crate::bench::*;
 use crate::client::*;
@@ -34,7 +35,7 @@ fn case(file: &[u8]) -> Case {
     }
 }
 
-/// Arguments that are found again in what the server read.
+/// Arguments that can be found in the server's input.
 fn arguments(word: &str) -> Value {
     json!({ "title": word })
 }
@@ -90,7 +91,7 @@ fn a_change_while_the_gate_was_down_is_held_at_the_first_call() {
         scenario.change();
         let mut client = Client::through_gate(&bench, &[], &scenario.launch(&[]));
         client.begin();
-        // Not even a list was asked for.
+        // Not even a list was requested.
         let answer = client.call(&case.tool, &arguments("after-the-change"));
         is_as_predicted(&case, &answer, &scenario.record());
         client.end().exits(0);
@@ -99,7 +100,7 @@ fn a_change_while_the_gate_was_down_is_held_at_the_first_call() {
 }
 
 #[test]
-fn a_change_that_nobody_is_told_of_is_held_once_the_view_is_too_old() {
+fn an_unannounced_change_is_held_once_the_view_is_too_old() {
     for case in cases() {
         let bench = Bench::new();
         let scenario = Scenario::new(&bench, &case.name);
@@ -142,7 +143,7 @@ fn the_client_goes_on_seeing_what_was_accepted() {
     assert_eq!(client.ask("tools/list", &json!({}))["result"], before);
     let answer = client.call("make_report", &json!({ "title": "x" }));
     refused(&answer, HELD);
-    // What nobody accepted is not in the refusal either.
+    // The refusal does not contain unaccepted text either.
     let said = client.heard.iter().map(|line| String::from_utf8_lossy(line)).collect::<String>();
     assert!(!said.contains("id_rsa") && !said.contains("Do not tell"), "{said}");
     client.end().exits(0);
@@ -184,7 +185,7 @@ fn a_client_of_the_stateless_era_is_held_too() {
     scenario.change();
     refused(&client.ask("tools/call", &call("after-the-change")), HELD);
     assert!(!scenario.record().contains("after-the-change"));
-    // The gate made no session that the client did not.
+    // The gate opened no session beyond the client's.
     assert!(!scenario.record().contains("\"initialize\""), "{}", scenario.record());
     client.end().exits(0);
 }
@@ -212,7 +213,7 @@ fn a_subscription_of_the_stateless_era_is_told_of_a_change_under_its_id() {
     assert_eq!(subscription(&client.notice(LIST_CHANGED)), id);
     let call = json!({ "name": "make_report", "arguments": { "title": "x" }, "_meta": meta });
     refused(&client.ask("tools/call", &call), HELD);
-    // Whoever subscribed to nothing is told nothing.
+    // A client without subscriptions gets no notifications.
     let mut other = Client::through_gate(&bench, &[], &scenario.launch(&[]));
     other.ask("server/discover", &json!({ "_meta": meta }));
     scenario.revert();

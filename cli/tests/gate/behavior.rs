@@ -1,4 +1,5 @@
-//! Tier 3 by hand and on the path: servers that depart from their contract, each with an honest twin.
+//! Tier 3, by hand and during sessions: servers that violate their contract, each with an honest
+//! counterpart.
 
 use crate::bench::*;
 use crate::client::*;
@@ -10,7 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A server of one mode (`tests/servers/behaving_server.rs`) that was pinned, and whose output schema changed since.
+/// A server in one mode (`tests/servers/behaving_server.rs`), pinned before its output schema
+/// changed.
 pub(crate) struct Behaving {
     pub(crate) bench: Bench,
     mode: &'static str,
@@ -22,7 +24,7 @@ impl Behaving {
         fs::create_dir(server.folder()).unwrap();
         fs::write(server.folder().join("version"), "1").unwrap();
         if configuration != SANDBOX {
-            // In the sandbox it would be a write of the tool's.
+            // In the sandbox, this would count as a write by the tool.
             fs::write(server.folder().join("calls"), "").unwrap();
         }
         server.run("pin", &[]).exits(0);
@@ -46,7 +48,7 @@ impl Behaving {
         answer(whole)
     }
 
-    /// What `check --behavioral` says, and that nothing of it stays.
+    /// The output of `check --behavioral`, which must leave nothing behind.
     #[track_caller]
     fn tried(&self) -> Value {
         let tried = self.run("check", &["--behavioral", "--json"]);
@@ -54,7 +56,7 @@ impl Behaving {
         tried.json()
     }
 
-    /// The calls that the server took for valid.
+    /// The calls that the server accepted as valid.
     fn calls(&self) -> String {
         fs::read_to_string(self.folder().join("calls")).unwrap()
     }
@@ -109,7 +111,7 @@ fn the_read_only_leg_fails_what_accepts_malformed_calls_and_makes_no_valid_one()
     let honest = check(READ_ONLY, "honest-tool-errors", "CLEARED", None);
     assert_eq!(honest.calls(), "", "a valid call was made");
     check(READ_ONLY, "hangs", "CLEARED", None);
-    // What no call is sure to be refused of is not called.
+    // If no call is certain to be refused, none is made.
     let unsure = check(READ_ONLY, "nothing-required", "UNAVAILABLE", None);
     assert_eq!(unsure.calls(), "", "a call was made");
 }
@@ -141,7 +143,7 @@ fn a_person_is_told_what_was_seen() {
     let server = Behaving::changed("honest", READ_ONLY);
     let said = server.run("check", &["--behavioral"]).exits(0).says("CLEARED (read-only)");
     said.says("does not prove the tool safe");
-    // It is settled for nothing else.
+    // The trial settles only this judgement.
     server.run("check", &[]).exits(10).says("INCONCLUSIVE");
 }
 
@@ -155,7 +157,7 @@ fn where_no_change_is_about_behaviour_nothing_is_tried() {
 
 const SANDBOX: &str = "[server.reports.behavior]\nmode = \"sandbox\"\n";
 
-/// Servers that depart from their contract, each with what gives it away.
+/// Servers that violate their contract, each with the finding that reveals it.
 const DISHONEST: [(&str, &str); 21] = [
     ("writes", "writes_though_read_only"),
     ("writes-again", "writes_though_read_only"),
@@ -180,7 +182,7 @@ const DISHONEST: [(&str, &str); 21] = [
     ("answers-another-id-alone", "answers_what_was_not_asked"),
 ];
 
-/// Servers that do something alike and keep their contract.
+/// Servers with similar behaviour that keep their contract.
 const HONEST: [&str; 10] = [
     "honest",
     "honest-opened-before",
@@ -214,7 +216,8 @@ fn in_the_sandbox_each_honest_twin_is_cleared() {
     }
 }
 
-/// What cannot be seen is not cleared; and what only behaves when it is watched is, which is a stated limit.
+/// What cannot be observed is not cleared. A server that behaves only while it is watched is
+/// cleared, which is a documented limit.
 #[test]
 fn in_the_sandbox_what_shows_nothing_is_unavailable_and_a_hypocrite_is_cleared() {
     if !can_confine() {
@@ -226,7 +229,7 @@ fn in_the_sandbox_what_shows_nothing_is_unavailable_and_a_hypocrite_is_cleared()
     check(SANDBOX, "writes-when-not-watched", "CLEARED", None);
 }
 
-/// Whether this system can confine a server at all.
+/// Whether this system can confine servers at all.
 fn can_confine() -> bool {
     let server = Behaving::changed("honest", SANDBOX);
     let document = server.tried();
@@ -237,7 +240,7 @@ fn can_confine() -> bool {
     can
 }
 
-/// A session with a server that changed while no gate ran.
+/// A session with a server that changed while no gate was running.
 fn session(server: &Behaving) -> Client {
     let mut client = Client::through_gate(&server.bench, &[], &server.launch());
     client.begin();
@@ -264,7 +267,7 @@ fn settles_in_a_session(configuration: &str) {
     });
     client.end().exits(0);
     honest.leaves_no_process();
-    // It was settled for that session alone.
+    // It was settled for that session only.
     honest.bench.configure("");
     let mut client = session(&honest);
     let held = client.call("make_report", &report());
@@ -281,7 +284,7 @@ fn settles_in_a_session(configuration: &str) {
     dishonest.bench.run(["receipts", "verify"]).exits(0);
 }
 
-/// The gate is killed in the middle of a look: the server that was started for it goes too.
+/// If the gate is killed during a trial, the server started for the trial ends as well.
 #[test]
 fn a_gate_that_is_killed_leaves_nothing_that_it_started_to_look() {
     let server = Behaving::changed("hangs-on-malformed", READ_ONLY);
@@ -292,7 +295,8 @@ fn a_gate_that_is_killed_leaves_nothing_that_it_started_to_look() {
     server.leaves_no_process();
 }
 
-/// A remote server whose tool changed since it was pinned; `is_strict` if it refuses malformed calls.
+/// A remote server whose tool changed since it was pinned; `is_strict` if it refuses malformed
+/// calls.
 fn remote(is_strict: bool) -> (Bench, Server) {
     let version = Arc::new(AtomicUsize::new(1));
     let shown = version.clone();

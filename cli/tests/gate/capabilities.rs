@@ -1,4 +1,5 @@
-//! Servers offer tools by what their client can do. Whoever looks at one in the client's place sees what the client saw.
+//! Servers offer tools depending on the client's capabilities. Commands that inspect a server on
+//! behalf of a client see the same tools.
 
 use crate::bench::*;
 use crate::client::*;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 const META: &str = "io.modelcontextprotocol";
 
-/// A server that offers `send_mail` to clients that have roots, and `make_report` to all.
+/// A server that offers `send_mail` only to clients with roots, and `make_report` to all.
 fn choosy(bench: &Bench) -> FolderServer {
     let server = FolderServer::new(bench, &json!([report_tool()]));
     let both = json!({ "tools": [report_tool(), mail_tool()] });
@@ -19,7 +20,7 @@ fn choosy(bench: &Bench) -> FolderServer {
     server
 }
 
-/// A session of a client that can do this: the tools that it is shown.
+/// A session of a client with these capabilities. Returns the tools that it sees.
 #[track_caller]
 fn session(bench: &Bench, server: &FolderServer, capabilities: &Value) -> Vec<String> {
     let mut client = Client::through_gate(bench, &[], &server.launch());
@@ -43,7 +44,7 @@ fn a_released_server_is_what_its_client_saw() {
     bench.run(["quarantine", ID]).exits(0);
     bench.run(["release", ID]).exits(0).says("the server is verified");
     bench.run(["check", ID]).exits(0).never_says("tool-removed");
-    // However it is named.
+    // However the server is named.
     server.run(&bench, "check", &[]).exits(0);
     bench.run(["quarantine", ID]).exits(0);
     let mut release = bench.command(["release", ID, "--"]);
@@ -58,7 +59,7 @@ fn a_released_server_is_what_its_client_saw() {
 }
 
 #[test]
-fn a_server_that_nobody_ran_is_looked_at_as_by_a_client_that_can_do_nothing() {
+fn a_server_that_never_ran_is_checked_as_by_a_client_without_capabilities() {
     let bench = Bench::unattended();
     let server = choosy(&bench);
     server.run(&bench, "pin", &[]).exits(0);

@@ -1,4 +1,5 @@
-//! A client with deadlines: it speaks to `holdpoint run`, or to a server directly, and keeps every line that it heard.
+//! A client with deadlines: it talks to `holdpoint run` or directly to a server, and records every
+//! line received.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -8,29 +9,30 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// What has not come by then never will. It is long because machines are busy.
+/// A response that takes longer than this is taken as missing. Long, because machines may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// The code of a held call.
+/// The error code of a held call.
 pub(crate) const HELD: i64 = -32010;
-/// The code where the server could not be reached or read.
+/// The error code if the server could not be reached or read.
 pub(crate) const UNREACHABLE: i64 = -32011;
 
-/// The code of what is denied.
+/// The error code of a denied call.
 pub(crate) const DENIED: i64 = 1013;
 
 pub(crate) struct Client {
     child: Child,
-    /// What is to be written; a thread does it, so a gate that does not read keeps no test from its deadline.
+    /// The queue of output, written by a thread so that a gate that does not read cannot block a
+    /// test past its deadline.
     input: Option<Sender<Vec<u8>>>,
     lines: Receiver<Vec<u8>>,
     errors: Receiver<Vec<u8>>,
     next_id: u64,
-    /// Every line that came, without its line feed.
+    /// Every line received, without its newline.
     pub(crate) heard: Vec<Vec<u8>>,
-    /// How many of them were looked at by `notice`.
+    /// How many of these lines `notice` has consumed.
     noticed: usize,
 }
 
@@ -74,7 +76,7 @@ impl Client {
         let (input, to_write) = channel::<Vec<u8>>();
         let mut stdin = child.stdin.take().unwrap();
         std::thread::spawn(move || {
-            // A gate that has ended reads nothing more, and that is no fault here.
+            // A gate that has exited reads nothing more, which is not an error here.
             for bytes in to_write {
                 if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
                     return;
@@ -89,12 +91,12 @@ impl Client {
         self.child.id()
     }
 
-    /// How many requests were made by `request` and what stands on it.
+    /// The number of requests made with `request` and the methods based on it.
     pub(crate) fn requests(&self) -> u64 {
         self.next_id - 1
     }
 
-    /// Bytes and a line feed.
+    /// Sends bytes and a newline.
     pub(crate) fn send_line(&mut self, line: impl AsRef<[u8]>) {
         let _ = self.input.as_ref().unwrap().send([line.as_ref(), b"\n"].concat());
     }
@@ -109,7 +111,7 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "method": method }));
     }
 
-    /// Sends a request without waiting for its answer.
+    /// Sends a request without waiting for the response.
     #[track_caller]
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
         let id = self.next_id;
@@ -129,14 +131,14 @@ impl Client {
         self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits for the answer to a request that was sent.
+    /// Waits for the response to an earlier request.
     #[track_caller]
     pub(crate) fn answer_to(&mut self, id: &Value) -> Value {
         let is_answer = |message: &Value| message.get("method").is_none() && message["id"] == *id;
         self.until(is_answer, &format!("the answer to {id}"))
     }
 
-    /// The same where answers come in another order than the requests.
+    /// The same if responses may arrive in any order.
     #[track_caller]
     pub(crate) fn answer_to_any(&mut self, id: &Value) -> Value {
         let is_answer = |message: &Value| message.get("method").is_none() && message["id"] == *id;
@@ -144,7 +146,7 @@ impl Client {
         known.unwrap_or_else(|| self.answer_to(id))
     }
 
-    /// Waits for a notification of this method that was not waited for before.
+    /// Waits for a notification of this method that was not yet consumed.
     #[track_caller]
     pub(crate) fn notice(&mut self, method: &str) -> Value {
         let known: Vec<Vec<u8>> = self.heard[self.noticed..].to_vec();
@@ -185,7 +187,7 @@ impl Client {
         }
     }
 
-    /// The next message, whatever it is.
+    /// The next message of any kind.
     #[track_caller]
     pub(crate) fn any_line(&mut self) -> Value {
         self.until(|_| true, "a line")
@@ -197,13 +199,14 @@ impl Client {
         self.until(|line| line.get(member).is_some(), member)[member].take()
     }
 
-    /// Waits for an answer that is an error, whichever request it is for.
+    /// Waits for an error response to any request.
     #[track_caller]
     pub(crate) fn until_refused(&mut self, what: &str) -> Value {
         self.until(|message| message.get("error").is_some(), &format!("refusal of {what}"))
     }
 
-    /// Waits for the answers to requests of a batch, which come in batches or alone, in any order.
+    /// Waits for the responses to the requests of a batch, which may arrive in batches or alone, in
+    /// any order.
     #[track_caller]
     pub(crate) fn batch_answers(&mut self, ids: &[u64]) -> Vec<Value> {
         let mut answers = vec![Value::Null; ids.len()];
@@ -228,12 +231,12 @@ impl Client {
         self.heard.iter().map(shorten).collect()
     }
 
-    /// Every message that was heard so far, those that are none aside.
+    /// Every message received so far, without lines that are not messages.
     pub(crate) fn messages(&self) -> Vec<Value> {
         self.heard.iter().filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
-    /// Shakes hands in the era with sessions.
+    /// Performs the handshake of the era with sessions.
     #[track_caller]
     pub(crate) fn begin(&mut self) -> Value {
         self.begin_at("2025-06-18")
@@ -254,7 +257,7 @@ impl Client {
         answer
     }
 
-    /// The names of the tools that the client is shown.
+    /// The names of the tools that the client sees.
     #[track_caller]
     pub(crate) fn tool_names(&mut self) -> Vec<String> {
         let answer = self.ask("tools/list", &json!({}));
@@ -280,14 +283,14 @@ impl Client {
         }
     }
 
-    /// Closes the input, and waits for the end.
+    /// Closes the input, and waits for the exit.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         self.close_input();
         self.ended()
     }
 
-    /// Waits for the end.
+    /// Waits for the exit.
     #[track_caller]
     pub(crate) fn ended(mut self) -> Ended {
         self.read_to_end();
@@ -303,7 +306,7 @@ impl Client {
         testing::wait_for("the process to end", || self.child.try_wait().unwrap())
     }
 
-    /// As `kill -9` does.
+    /// Kills the process, as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.wait();
@@ -317,7 +320,7 @@ impl Drop for Client {
     }
 }
 
-/// How a session ended.
+/// The result of a session.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) errors: String,
@@ -332,14 +335,14 @@ impl Ended {
     }
 }
 
-/// A call that went through: its text.
+/// The text returned by a call that went through.
 #[track_caller]
 pub(crate) fn text(answer: &Value) -> &str {
     let text = answer["result"]["content"][0]["text"].as_str();
     text.unwrap_or_else(|| panic!("the call did not go through: {answer}"))
 }
 
-/// A call that was refused with this code: its data.
+/// The data of a call that was refused with this code.
 #[track_caller]
 pub(crate) fn refused(answer: &Value, code: i64) -> &Value {
     assert_eq!(answer["error"]["code"], code, "{answer}");
@@ -347,7 +350,7 @@ pub(crate) fn refused(answer: &Value, code: i64) -> &Value {
     &answer["error"]["data"]
 }
 
-/// The receipts of the client's requests, the oldest first, from a ledger that verifies.
+/// The receipts of the client's requests, oldest first, from a ledger that verifies.
 #[track_caller]
 pub(crate) fn receipts(bench: &Bench) -> Vec<Value> {
     bench.run(["receipts", "verify"]).exits(0);
@@ -356,7 +359,7 @@ pub(crate) fn receipts(bench: &Bench) -> Vec<Value> {
     lines.filter(|line| line["record"] == "receipt").collect()
 }
 
-/// The ledger verifies, and each request of the client has exactly one receipt.
+/// Asserts that the ledger verifies, and that each request of the client has exactly one receipt.
 #[track_caller]
 pub(crate) fn receipts_are_complete(bench: &Bench, requests: u64) {
     let receipts = receipts(bench);

@@ -1,7 +1,8 @@
-//! `run --sandbox` with real servers and with one that tries what it may not: each refusal has a twin that works.
+//! `run --sandbox` with real servers, and with one that tries forbidden actions: each refusal has a
+//! counterpart that works.
 //!
-//! These tests need Linux with user namespaces. Where a server cannot be confined wholly they say so, and with `CI=true`
-//! that is a failure.
+//! These tests need Linux with user namespaces. If servers cannot be fully confined, they report
+//! it; with `CI=true` they fail.
 
 use crate::bench::*;
 use crate::client::*;
@@ -24,7 +25,7 @@ fn can_confine(bench: &Bench) -> bool {
     is_full
 }
 
-/// The server of the conformance suite, in a workspace that the test made.
+/// The conformance suite's server, in a workspace created by the test.
 fn boxed(bench: &Bench) -> (PathBuf, Vec<OsString>) {
     let folder = bench.path("work");
     fs::create_dir_all(&folder).unwrap();
@@ -127,13 +128,13 @@ fn what_is_outside_the_workspace_can_be_neither_read_nor_written() {
         last["sandbox"],
         json!({"level": "full", "fs_policy": "read_only", "net_policy": "block_all"})
     );
-    // Without a sandbox all of it works, and `status` says so.
+    // Without a sandbox all of it works, and `status` reports it.
     assert_eq!(run(&[]), [true; 4]);
     let status = bench.run(["status"]).exits(0);
     status.says("1 server runs with all your rights");
 }
 
-/// A site on the loopback device that answers every request.
+/// A site on loopback that answers every request.
 fn site() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -172,7 +173,7 @@ fn only_hosts_that_are_named_are_reached_and_attempts_are_shown() {
     review.says("\"api.blocked.example\"").says("net_allow = [");
     let document = bench.run(["review", "--json"]).json();
     assert_eq!(document["sandbox"][0]["server"], ID);
-    // Once it is allowed, it is not shown any more.
+    // Once the host is allowed, it is no longer shown.
     bench.configure(&format!("[server.{ID}.sandbox]\nnet_allow = [\"api.blocked.example\"]\n"));
     bench.run(["review"]).exits(0).says("nothing is waiting for you");
 }
@@ -202,7 +203,7 @@ fn mcp_server_fetch_reaches_the_site_that_it_may_and_no_other() {
     client.end().exits(0);
 }
 
-/// A registry on the loopback device with one package, whose install script is this text for a shell.
+/// A registry on loopback with one package that has this shell script as its install script.
 fn registry(bench: &Bench, script: &str) -> u16 {
     let folder = bench.path("registry/package");
     fs::create_dir_all(&folder).unwrap();
@@ -251,8 +252,8 @@ fn registry(bench: &Bench, script: &str) -> u16 {
     port
 }
 
-/// The code of a package runs while it is installed. Whatever it leaves in its tree, Holdpoint writes to no file of the
-/// user's and shows none.
+/// A package's code runs during installation. Whatever it leaves in its folder, Holdpoint neither
+/// writes to the user's files through it nor reveals them.
 #[test]
 fn a_package_that_leaves_links_in_its_tree_reaches_nothing_by_them() {
     let bench = Bench::new();
@@ -315,7 +316,7 @@ fn a_server_that_is_kept_from_the_network_again_and_again_is_quarantined() {
     bench.run(["incident", "status"]).exits(0).says("more than 5/hour egress_blocks");
 }
 
-/// The events of a name in the ledger.
+/// The ledger's events with this name.
 fn ledger_events(bench: &Bench, name: &str) -> Vec<Value> {
     let listed = bench.run(["receipts", "list", "-n", "100000", "--json"]).exits(0);
     let lines = listed.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -367,13 +368,13 @@ fn a_server_that_was_confined_is_confined_when_it_is_looked_at_again() {
     let after = last_start(&bench);
     assert_eq!(after["level"], "full");
     assert!(after["at_ms"].as_i64() > before["at_ms"].as_i64(), "{before} {after}");
-    // A record that cannot be read is no reason to start it unconfined.
+    // An unreadable record must not lead to starting the server unconfined.
     let path = bench.home().join("sandbox/servers").join(format!("{ID}.json"));
     let record = fs::read(&path).unwrap();
     fs::write(&path, &record[..record.len() - 1]).unwrap();
     bench.run(["check", ID]).exits(2).says("how `reports` was confined cannot be read");
     fs::write(&path, &record).unwrap();
-    // A later start without a sandbox counts for later looks.
+    // A later start without a sandbox applies to later checks.
     lists_tools(&bench, ID, &[], &launch).end().exits(0);
     bench.run(["check", ID]).exits(0);
     assert_eq!(last_start(&bench)["level"], "none");
@@ -404,7 +405,7 @@ fn the_sandbox_command_says_what_was_denied_and_passes_the_exit_code_on() {
     let line = format!("read = [\"{}\"", secret.display());
     explained.says("denied:").says(&line);
     tried(&["--read", secret.to_str().unwrap()]).exits(7).says("s3cret");
-    // Its output may go to a file, which it does not get to see as one.
+    // The output may go to a file, which the program does not see as a file.
     let mut command = bench.command(["sandbox"]);
     command.args(["--", "sh", "-c", "echo kept; test -f /proc/self/fd/1 || echo no file"]);
     let path = bench.path("output");

@@ -1,4 +1,5 @@
-//! What people decide in another process counts for every call that is begun after it, and the client is told to list again.
+//! People's decisions in other processes apply to every later call, and the client is told to list
+//! again.
 
 use crate::bench::*;
 use crate::client::*;
@@ -6,7 +7,7 @@ use crate::scenario::Scenario;
 use crate::script::*;
 use serde_json::{Value, json};
 
-/// A session whose one tool has changed and is held.
+/// A session with a single tool, which has changed and is held.
 fn held() -> (Bench, Scenario, Client) {
     let bench = Bench::unattended();
     let scenario = Scenario::new(&bench, "added_required");
@@ -14,7 +15,7 @@ fn held() -> (Bench, Scenario, Client) {
     client.begin();
     assert_eq!(client.tool_names(), ["make_report"]);
     scenario.change();
-    // The server says that it has changed before it answers anything.
+    // The server announces the change before it answers.
     client.ask("ping", &json!({}));
     refused(&report(&mut client, "held"), HELD);
     (bench, scenario, client)
@@ -49,7 +50,7 @@ fn an_approval_counts_for_the_next_call_and_the_client_is_told() {
 fn an_approval_of_one_hash_is_none_of_another() {
     let (bench, scenario, mut client) = held();
     let hash = bench.waiting_hash("make_report");
-    // The vendor takes it back: the approved contract is there again.
+    // The vendor reverts the change, so the approved contract is back.
     scenario.revert();
     client.ask("ping", &json!({}));
     text(&report(&mut client, "reverted"));
@@ -86,7 +87,7 @@ fn a_quarantine_counts_for_the_next_call_until_it_is_released() {
         refused(&client.ask("tools/list", &json!({})), HELD)["reason"],
         "server_quarantined"
     );
-    // Nothing but what keeps the session alive goes up.
+    // Only keep-alive messages reach the server.
     assert_eq!(client.ask("ping", &json!({}))["result"], json!({}));
     let answer = client.ask("vendor/quarantined", &json!({ "word": "quarantined" }));
     assert!(answer.get("error").is_some(), "{answer}");
@@ -115,7 +116,7 @@ fn an_incident_counts_for_the_next_call_until_it_is_over() {
     client.end().exits(0);
 }
 
-/// Somebody with a shell ends it in the database instead of asking a person.
+/// An attacker with a shell deletes the row in the database instead of asking a person.
 #[test]
 fn deleting_the_row_of_an_incident_does_not_end_it() {
     let bench = Bench::unattended();
@@ -139,7 +140,8 @@ fn deleting_the_row_of_an_incident_does_not_end_it() {
     client.end().exits(0);
 }
 
-/// The database and the receipts are deleted, and `keys/` stays: the next start must not trust the server as a new one.
+/// The database and the receipts are deleted but `keys/` is left: at the next start, the server
+/// must not be trusted as a new one.
 #[test]
 fn a_home_of_which_only_the_keys_are_left_holds_its_servers() {
     let bench = Bench::unattended();
@@ -165,7 +167,7 @@ fn a_home_of_which_only_the_keys_are_left_holds_its_servers() {
     client.end().exits(0);
 }
 
-/// No act follows the removal, so only the missing file itself tells of it.
+/// No act follows the removal, so only the missing file reveals it.
 #[test]
 fn a_database_that_is_removed_while_the_gate_runs_holds_the_next_call_until_it_is_back() {
     let bench = Bench::unattended();
@@ -230,7 +232,8 @@ fn a_first_use_that_needs_approval_serves_nothing_before_it() {
     client.end().exits(0);
 }
 
-/// A host lists once when it starts. What it is told then has to be enough, and it must not have to be restarted.
+/// A host lists once when it starts. The message at that time must be sufficient, and no restart
+/// necessary.
 #[test]
 fn a_host_that_is_refused_a_list_is_told_what_to_do_and_lists_again_without_a_restart() {
     let bench = Bench::unattended();
@@ -250,7 +253,7 @@ fn a_host_that_is_refused_a_list_is_told_what_to_do_and_lists_again_without_a_re
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains(&format!("A person decides: holdpoint release {ID}")), "{message}");
     bench.run(["release", ID]).exits(0);
-    // Nothing but the notification makes it list again.
+    // Only the notification makes the client list again.
     client.notice(LIST_CHANGED);
     assert_eq!(client.tool_names(), ["make_report"]);
     let requests = requests + client.requests();
@@ -260,7 +263,7 @@ fn a_host_that_is_refused_a_list_is_told_what_to_do_and_lists_again_without_a_re
     let decided: Vec<Value> = lists.map(|line| line["decision"]["result"].clone()).collect();
     assert_eq!(decided.iter().filter(|result| **result == "require_approval").count(), 1);
     assert_eq!(decided.len(), 3, "{decided:?}");
-    // It asked, and used nothing: no call was held.
+    // The client asked but called nothing: no call was held.
     let calls = &bench.run(["stats", "--json"]).exits(0).json()["this"]["calls"];
     assert_eq!((&calls["checked"], &calls["held"]), (&json!(0), &json!(0)), "{calls}");
 }
@@ -306,7 +309,7 @@ fn a_tool_that_is_held_stops_no_other() {
 }
 
 #[test]
-fn a_tool_that_nobody_listed_is_no_way_to_the_server() {
+fn a_call_of_an_unlisted_tool_does_not_reach_the_server() {
     let bench = Bench::new();
     let script = Script::new(&bench);
     let mut client = Client::through_gate(&bench, &[], &script.launch());
@@ -335,7 +338,7 @@ fn an_incident_stops_calls_that_were_read_and_not_yet_sent() {
     let mut client = Client::through_gate(&bench, &[], &script.launch());
     client.begin();
     client.tool_names();
-    // Far more than the pipe to the server holds, in one go.
+    // Far more than fits into the pipe to the server, at once.
     let params = json!({ "name": "make_report", "arguments": { "title": "x".repeat(2_000) } });
     let ids: Vec<u64> = (0..500).map(|_| client.request("tools/call", &params)).collect();
     script.written("busy");
@@ -343,7 +346,7 @@ fn an_incident_stops_calls_that_were_read_and_not_yet_sent() {
     script.touch("go");
     let answers: Vec<Value> = ids.iter().map(|id| client.answer_to_any(&json!(id))).collect();
     let stopped = answers.iter().filter(|answer| answer["error"]["code"] == DENIED).count();
-    // What the pipes hold has left; the rest has not.
+    // Only what fits into the pipes was sent.
     assert!(stopped > 400, "only {stopped} of {} were stopped", ids.len());
     client.end().exits(0);
 }

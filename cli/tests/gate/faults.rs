@@ -1,5 +1,5 @@
-//! Servers that break in every way: a pending call gets the right code or a closed pipe, the session goes on where it can,
-//! and the ledger verifies afterwards.
+//! Servers that fail in every way: a pending call gets the correct error or a closed pipe, the
+//! session continues if possible, and the ledger verifies afterwards.
 
 use crate::bench::*;
 use crate::client::*;
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Over the limit of a frame, by far.
+/// Far beyond the frame limit.
 const GIGABYTE: u64 = 1024 * 1024 * 1024;
-/// The most memory that the gate may ever have had, in KiB: some frames, and the program itself.
+/// The highest allowed peak memory of the gate in KiB: some frames, and the program itself.
 const MAX_RESIDENT_KIB: u64 = 150 * 1024;
 
 const CALL: &str = "tools/call";
@@ -26,7 +26,7 @@ fn report(client: &mut Client) -> Value {
     client.call("make_report", &json!({ "title": "x" }))
 }
 
-/// The session goes on after something was refused, and all of it is in the ledger.
+/// Asserts that the session continues after a refusal, and that everything is in the ledger.
 #[track_caller]
 fn goes_on(bench: &Bench, mut client: Client) {
     text(&client.call("send_mail", &json!({ "to": "ada" })));
@@ -35,7 +35,8 @@ fn goes_on(bench: &Bench, mut client: Client) {
     receipts_are_complete(bench, requests);
 }
 
-/// The server is gone in the middle of a call: the call is answered so, or the pipe is closed; never anything else.
+/// Asserts that a server lost during a call leads to an error for the call or a closed pipe, and
+/// nothing else.
 #[track_caller]
 fn is_lost(bench: &Bench, mut client: Client, code: i32) -> Ended {
     let id = client.request(CALL, &json!({ "name": "make_report", "arguments": { "title": "x" } }));
@@ -97,7 +98,7 @@ fn a_client_that_dies_while_the_server_reads_nothing_ends_the_gate() {
     let number = json!({ "number": script.path("server") });
     script.on("start", json!([number]));
     script.on("ping", json!([{ "touch": script.path("hangs") }, { "hang": true }]));
-    // More than all pipes hold, so that the gate is in the middle of a write.
+    // More than fits into all pipes, so that the gate is in the middle of a write.
     let ping = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": { "x": "x".repeat(100_000) } });
     let lines: Vec<String> = (1..30).map(|id| format!("{}\n", ping(id))).collect();
     let file = bench.file("lines", lines.concat());
@@ -191,7 +192,7 @@ fn a_broken_answer_is_told_to_its_call_and_noted_with_its_length() {
     bench.run(["receipts", "verify"]).exits(0);
 }
 
-/// An error that names no request.
+/// An error without a request id.
 const UNNAMED: &str =
     r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
 
@@ -223,8 +224,8 @@ fn an_error_that_names_no_request_ends_none_of_several_calls() {
     client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     let second = client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     client.notice("notifications/vendor");
-    // A call that is alone in another gate is refused after the time that an answer in doubt is waited for. It began
-    // later, so the same time is over for the two calls.
+    // A call alone in another gate is refused after the wait for an ambiguous response. It started
+    // later, so the wait is over for the two calls as well.
     refused(&report(&mut other_client), UNREACHABLE);
     script.touch("go");
     assert_eq!(text(&client.answer_to(&json!(second))), "late");
@@ -281,7 +282,8 @@ fn a_server_that_closes_its_input_and_stays() {
     let mut client = Client::through_gate(&bench, &[], &launch);
     client.begin();
     text(&report(&mut client));
-    // The shell may not have closed it yet; then the pipe takes the call, and nobody answers before the client gives up.
+    // If the shell has not closed the pipe yet, the call is written to it, and no response comes
+    // before the client gives up.
     client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     let ended = client.end();
     let messages = ended.heard.iter().filter_map(|line| serde_json::from_slice::<Value>(line).ok());
@@ -292,7 +294,7 @@ fn a_server_that_closes_its_input_and_stays() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_are_dropped() {
+fn responses_without_a_request_are_dropped() {
     let bench = Bench::new();
     let mut script = Script::new(&bench);
     let stray = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"stray":true}}}}"#);
@@ -328,7 +330,7 @@ fn an_answer_to_a_call_that_was_not_made_yet_is_dropped() {
         let result = json!({ "content": [{ "type": "text", "text": "guessed" }] });
         Value::from(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
     });
-    // The guesses come first, so the gate has read them when the client has its answer.
+    // The guesses come first, so the gate has read them before the client gets its response.
     let steps: Vec<Value> = guesses.chain([Value::from(echo())]).collect();
     script.on_each(CALL, json!([steps, [echo()]]));
     let mut client = begun(&bench, &script);
@@ -411,7 +413,7 @@ fn answers_in_a_batch_are_of_one_revision_only() {
         client.tool_names();
         client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
         if is_known {
-            // As a batch or alone, but it comes.
+            // The response may come in a batch or alone.
             let answer = client.call("send_mail", &json!({}));
             assert_eq!(text(&answer), "call 2");
             let said = String::from_utf8(client.heard.concat()).unwrap();
@@ -438,7 +440,7 @@ fn a_frame_over_the_limit_is_refused_in_both_directions() {
             empty
                 .replace("\"text\":\"", &format!("\"text\":\"{}", "x".repeat(length - empty.len())))
         };
-        // The id of the call is 3, of one digit like the word that stands for it is not.
+        // The call's id is 3, whose length differs from that of its placeholder.
         let answer = frame("3", LIMIT + over);
         script
             .on_each(CALL, json!([[if direction == "down" { answer } else { echo() }], [echo()]]));
@@ -477,7 +479,7 @@ fn a_home_that_cannot_be_written_lets_no_call_through() {
     let mut client = begun(&bench, &script);
     text(&report(&mut client));
     client.end().exits(0);
-    // What is a folder now is none any more: no receipt can be written.
+    // The folder of receipts is replaced, so no receipt can be written.
     let receipts = bench.home().join("receipts");
     fs::rename(&receipts, bench.path("moved")).unwrap();
     fs::write(&receipts, "").unwrap();
@@ -500,7 +502,8 @@ fn calls_end_in_time_although_the_server_reads_nothing() {
     client.tool_names();
     client.request("vendor/stop", &json!({}));
     script.written("stopped");
-    // This one waits for a list that the server does not read; then more than a pipe holds.
+    // This call waits for a list request that the server does not read; then send more than fits
+    // into a pipe.
     let waiting = client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     let long = client.request("vendor/long", &json!({ "x": "x".repeat(500_000) }));
     for id in [waiting, long] {

@@ -1,11 +1,12 @@
-//! With `first_use = "approve"` a person approves all that a server is and says, and nothing of it is taken on by itself.
+//! With `first_use = "approve"`, a person approves everything about a server, and nothing is
+//! accepted automatically.
 
 use crate::bench::*;
 use crate::client::*;
 use crate::script::*;
 use serde_json::{Value, json};
 
-/// A server with two tools and one of everything else.
+/// A server with two tools and one entry of every other kind.
 fn everything(bench: &Bench) -> Script {
     let mut script = Script::new(bench);
     let introduction = json!({
@@ -130,7 +131,7 @@ fn a_server_that_waits_is_approved_under_monitor_too() {
 }
 
 #[test]
-fn a_release_of_a_server_that_nobody_approved_pins_nothing() {
+fn releasing_an_unapproved_server_pins_nothing() {
     let bench = asking();
     let script = everything(&bench);
     pending(&bench, &script).end().exits(0);
@@ -142,7 +143,8 @@ fn a_release_of_a_server_that_nobody_approved_pins_nothing() {
     assert_eq!((&status["status"], &status["pinned"]), (&json!("pending"), &json!({})));
 }
 
-/// A capture does not say how a server is started: nobody has looked at the program that now says to be it.
+/// A capture does not record how a server is started, so the program that now claims to be the
+/// server was never reviewed.
 #[test]
 fn a_server_that_was_pinned_from_a_capture_is_held_until_its_program_is_approved() {
     let bench = Bench::unattended();

@@ -1,4 +1,5 @@
-//! How fresh the gate's view is: lists that are slow, paged, changing while they are read, and calls that wait for one.
+//! How fresh the gate's view is: lists that are slow, paged, or change while they are read, and
+//! calls that wait for one.
 
 use crate::bench::*;
 use crate::client::*;
@@ -48,7 +49,7 @@ fn an_age_of_zero_lists_before_each_call() {
         text(&client.call("make_report", &json!({ "title": "x" })));
     }
     assert!(lists(&script) >= 5, "{}", script.record());
-    // Each call was dispatched on a list that was asked for after the call before it.
+    // Each call was dispatched after a list that was requested after the previous call.
     let record = script.record();
     let order: Vec<&str> =
         record.lines().filter(|line| line.contains(CALL) || line.contains("tools/list")).collect();
@@ -86,7 +87,7 @@ fn a_list_changed_is_heeded_before_the_next_call() {
     let after = result(&json!({ "tools": [report_tool_with_owner()] }));
     script.on_each("tools/list", json!([[before], [after]]));
     let notice = json!({ "jsonrpc": "2.0", "method": LIST_CHANGED }).to_string();
-    // The notice comes before the answer, so it is read when the client goes on.
+    // The notification comes before the response, so it has been read when the client continues.
     script.on(CALL, json!([notice, echo()]));
     let mut client = Client::through_gate(&bench, &[], &script.launch());
     client.begin();
@@ -205,7 +206,7 @@ fn the_client_cannot_answer_for_the_server() {
     client.begin();
     let call = client.request(CALL, &json!({ "name": "make_report", "arguments": {} }));
     script.written("asked");
-    // The client sees the gate's id, as if it shared a machine with the server's record.
+    // The client learns the gate's request id, as if it could read the server's record.
     let record = script.record();
     let list = record.lines().find(|line| line.contains("tools/list")).unwrap();
     let list: Value = serde_json::from_str(list).unwrap();

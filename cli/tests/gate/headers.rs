@@ -1,5 +1,5 @@
-//! Arguments that go into headers, as the definition of a tool asks for: only what was accepted counts, and no argument
-//! writes a header of its own.
+//! Arguments copied into headers, as a tool's definition requests: only the accepted definition
+//! counts, and no argument can inject a header.
 
 use crate::bench::*;
 use crate::client::*;
@@ -22,14 +22,14 @@ fn plain_tool() -> Value {
     json!({ "name": "plain", "description": "Does something.", "inputSchema": { "type": "object", "properties": { "region": { "type": "string" } } } })
 }
 
-/// Breaks the rules of the revision.
+/// A tool that violates the revision's rules.
 fn broken_tool() -> Value {
     json!({ "name": "broken", "description": "Does something else.", "inputSchema": { "type": "object", "properties": {
         "a": { "type": "string", "x-mcp-header": "A\r\nHost: evil" },
     } } })
 }
 
-/// A server with these tools, which a test may change.
+/// A server with these tools, which tests can change.
 fn serve(tools: &Arc<Mutex<Vec<Value>>>) -> Server {
     let tools = tools.clone();
     Server::start(move |request| {
@@ -80,7 +80,7 @@ impl Scene {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// The calls that arrived, each with the headers that were made from its arguments.
+    /// The calls that arrived, with the headers made from their arguments.
     fn calls(&self) -> Vec<BTreeMap<String, String>> {
         let calls = self.server.seen().into_iter().filter(|seen| seen.rpc_method() == "tools/call");
         calls.map(|seen| parameters(&seen)).collect()

@@ -1,4 +1,4 @@
-//! Many calls at once, long messages, readers that stop, disks that are full, and gates that are killed in the middle.
+//! Many concurrent calls, long messages, readers that stop, full disks, and gates that are killed.
 
 use crate::bench::*;
 use crate::client::*;
@@ -9,9 +9,9 @@ use std::process::Stdio;
 
 const CALL: &str = "tools/call";
 
-/// The most memory that the gate may ever have had, in KiB, whatever its client does not read.
+/// The highest allowed peak memory of the gate in KiB, whatever its client does not read.
 const MAX_RESIDENT_KIB: u64 = 150 * 1024;
-/// How many notifications of 10 KB a server sends: more than the memory that is allowed, if they were kept.
+/// How many notifications of 10 KB a server sends: more than the allowed memory, if they were kept.
 const NOTES: usize = 20_000;
 
 fn begun(bench: &Bench, script: &Script) -> Client {
@@ -66,7 +66,7 @@ fn an_id_that_is_in_use_is_not_used_twice() {
     script.touch("go");
     assert_eq!(text(&client.answer_to(&json!("same"))), "call 1");
     assert!(!script.record().contains("second"));
-    // Once it is answered it may be used again.
+    // Once the call is answered, its id may be used again.
     client.send(&call("third"));
     assert_eq!(text(&client.answer_to(&json!("same"))), "call 2");
     client.end().exits(0);
@@ -86,11 +86,12 @@ fn a_client_that_does_not_read_makes_nothing_pile_up() {
     };
     let benches = [Bench::unattended(), Bench::unattended()];
     let [mut unread, mut read] = benches.each_ref().map(start);
-    // While a client of the same server has read all of it, as much could have piled up where no client reads.
+    // By the time a client of the same server has read everything, as much could have accumulated
+    // for the client that does not read.
     let lines = BufReader::new(read.stdout.take().unwrap()).lines();
     assert_eq!(lines.map_while(Result::ok).take(NOTES).count(), NOTES);
     testing::assert_peak_memory(unread.id(), MAX_RESIDENT_KIB);
-    // A client that is gone altogether ends it.
+    // The gate ends when its client disconnects.
     for gate in [&mut unread, &mut read] {
         drop((gate.stdin.take(), gate.stdout.take()));
         testing::wait_for("the gate to end", || gate.try_wait().unwrap());
@@ -102,7 +103,7 @@ fn where_no_receipt_can_be_written_no_call_goes_through() {
     let bench = Bench::new();
     let script = Script::new(&bench);
     begun(&bench, &script).end().exits(0);
-    // In the shell's units of 512 bytes, or of 1 KiB: either way the ledger is full after some calls.
+    // The shell's unit is 512 bytes or 1 KiB: either way, the ledger is full after some calls.
     let shell = "trap '' XFSZ; ulimit -f 512; exec \"$@\"";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_holdpoint"), "run", "--server", ID]);
@@ -122,7 +123,7 @@ fn where_no_receipt_can_be_written_no_call_goes_through() {
     assert!(went > 0);
     assert_eq!(script.record().matches(CALL).count(), went);
     client.end();
-    // Not one of them went without its receipt.
+    // No call was dispatched without its receipt.
     let receipts = receipts(&bench);
     let decided = receipts.iter().filter(|receipt| receipt["mcp"]["method"] == CALL).count();
     assert!(decided >= went, "{decided} decisions for {went} calls");
@@ -138,13 +139,13 @@ fn a_gate_that_is_killed_in_the_middle_of_calls_leaves_a_ledger_that_verifies() 
         let mut client = Client::through_gate(&bench, &[], &script.launch());
         client.begin();
         let ids: Vec<u64> = (0..200).map(|_| client.request(CALL, &report("x"))).collect();
-        // Somewhere between the first answer and the last.
+        // At a point between the first response and the last.
         client.answer_to(&json!(ids[(round * 37) % ids.len()]));
         client.kill();
     }
     let receipts = receipts(&bench);
     let decided = receipts.iter().filter(|receipt| receipt["mcp"]["method"] == CALL).count();
-    // No call that was dispatched is missing.
+    // No dispatched call is missing.
     let dispatched = script.record().matches(CALL).count();
     assert!(decided >= dispatched, "{decided} decisions for {dispatched} calls");
     assert!(dispatched > 0);

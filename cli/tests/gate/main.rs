@@ -1,6 +1,7 @@
-//! The gate, end to end: `holdpoint run` between a client and a server, both of which may do anything.
+//! The gate, end to end: `holdpoint run` between a client and a server, either of which may
+//! misbehave.
 //!
-//! Every wait has a deadline, so no test can hang; nothing is waited for by sleeping.
+//! Every wait has a deadline, so no test can hang, and no test sleeps to wait for something.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The network, end to end: `run` and `pins --stdio` ask a directory on loopback, and every byte that leaves was announced.
+//! The network, end to end: `run` and `pins --stdio` use a directory on loopback, and every byte
+//! sent was announced before.
 
 use crate::behavior::Behaving;
 use crate::bench::*;
@@ -20,11 +21,11 @@ use testing::{HttpAnswer, HttpRequest, HttpService};
 const SALT: Salt = Salt::from_bytes([5; 32]);
 const KEY: &str = "hpn_Jq3wRt8y";
 const VARIABLE: &str = "HOLDPOINT_TEST_NETWORK_KEY";
-/// The names of a directory and a model that are reached over TLS.
+/// The names of a directory and a model reached over TLS.
 const NAMES: [&str; 2] = ["directory.test", "model.test"];
 const AUTHORITY: &str = "authority.pem";
 
-/// What the directory knows. A test may teach it more.
+/// The directory's content, which tests can extend.
 #[derive(Default)]
 struct Known {
     rows: Vec<CorpusRow>,
@@ -80,13 +81,13 @@ impl Directory {
     }
 }
 
-/// A server whose tool has another form of result since it was pinned: inconclusive.
+/// A server whose tool has changed its result schema since it was pinned: inconclusive.
 pub(crate) struct Changed {
     server: Behaving,
     definition: DefinitionHash,
     before: EntryHash,
     after: EntryHash,
-    /// The only certificate authority that is trusted, where it is not the system's.
+    /// The only trusted certificate authority, if not the system's.
     authority: Option<PathBuf>,
 }
 
@@ -180,7 +181,7 @@ pub(crate) fn arguments() -> Value {
     json!({"title": "t", "count": 1})
 }
 
-/// What was heard, with the key as `network status` prints it.
+/// The received requests, with the key as `network status` prints it.
 fn heard(service: &HttpService) -> Vec<String> {
     let secret = format!("Bearer {KEY}");
     service.requests().iter().map(|it| it.raw.replace(&secret, "<secret>")).collect()
@@ -210,7 +211,7 @@ fn a_dangerous_contract_is_held_and_every_byte_was_announced() {
         assert!(announced.contains(&request), "not announced: {request}\n{announced:#?}");
         assert!(changed.sent().contains(&request), "not recorded: {request}");
     }
-    // The record has no more than what was heard.
+    // The record contains only what was received.
     assert_eq!(changed.sent().len(), service.requests().len());
     let status = changed.run(&["network", "status"]).exits(0).never_says(KEY);
     status.says("corpus/0/0 HTTP/1.1");
@@ -297,14 +298,14 @@ fn a_veto_opens_no_connection() {
     check(&configured, None, "off: `holdpoint network off` was run");
 }
 
-/// A real keyring of its own session. The key is in no file of the home.
+/// A real keyring in a separate session. The key is in no file of the home.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_key_is_read_from_the_system_s_keyring() {
     for program in ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
         if !found.unwrap().status.success() {
-            // Keyrings are installed for the long form of the tests.
+            // Keyrings are only installed for the long form of the tests.
             if std::env::var_os("HOLDPOINT_LONG").is_some() {
                 testing::not_run(&format!("`{program}` is not installed"));
             }
@@ -342,14 +343,14 @@ fn a_key_is_read_from_the_system_s_keyring() {
     assert!(heard[0].raw.contains(&format!("authorization: Bearer {KEY}\r\n")), "{heard:?}");
     let configured = std::fs::read_to_string(changed.bench().home().join("holdpoint.toml"));
     assert!(configured.unwrap().contains("key = \"keyring:directory\""));
-    // In a session without a keyring the key cannot be read, and nothing is asked.
+    // In a session without a keyring, the key cannot be read, and no request is made.
     let mut without = changed.command(&["network", "advisories"]);
     without.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
     answer(without).exits(0);
     assert_eq!(service.requests().len(), 1);
 }
 
-/// The administrator's own file, in a mount namespace where `/etc` has one.
+/// The administrator's configuration file, in a mount namespace in which `/etc` contains one.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_administrator_s_file_vetoes_and_so_does_one_that_cannot_be_read() {
@@ -397,7 +398,7 @@ fn the_administrator_s_file_vetoes_and_so_does_one_that_cannot_be_read() {
     let says = "off: `/etc/holdpoint/holdpoint.toml` forbids it or cannot be read";
     check("[network]\nforbid = true\n", says);
     check("[network\n", says);
-    // Without a veto in it the same commands ask: the test can fail.
+    // The counterpart: without a veto in it, the same commands send requests.
     check_asks(&changed, &service);
 }
 
@@ -407,8 +408,8 @@ fn check_asks(changed: &Changed, service: &HttpService) {
     assert_eq!(service.connections(), 1);
 }
 
-/// With everything on, in a namespace whose only way out is watched: what crosses the cable is, byte for byte, what `network
-/// status` announced, and no more.
+/// With everything turned on, in a namespace whose only connection is monitored: exactly the bytes
+/// announced by `network status` cross the cable.
 #[cfg(target_os = "linux")]
 #[test]
 fn every_byte_that_leaves_was_announced() {
@@ -443,8 +444,9 @@ fn every_byte_that_leaves_was_announced() {
     .run();
 }
 
-/// The same over TLS, at a public address, with names that are looked up. On the cable there are questions for these names,
-/// and connections to that address alone; inside TLS there is what `network status` announced.
+/// The same over TLS, at a public address, with names that are looked up. Only lookups of these
+/// names and connections to that address cross the cable; inside TLS are exactly the bytes
+/// announced by `network status`.
 #[cfg(target_os = "linux")]
 #[test]
 fn every_byte_that_leaves_inside_tls_was_announced() {
@@ -482,8 +484,8 @@ fn every_byte_that_leaves_inside_tls_was_announced() {
     .run();
 }
 
-/// A directory and a model in one, over TLS at the world's public address, with a certificate for these names. The product
-/// finds their authority in the shared folder.
+/// A directory and a model combined, over TLS at the world's public address, with a certificate for
+/// these names. The product finds their certificate authority in the shared folder.
 #[cfg(target_os = "linux")]
 pub(crate) fn secure_directory_and_model(directory: &Directory, names: &[&str]) -> HttpService {
     use testing::watched::{PUBLIC, shared_folder};
@@ -499,7 +501,8 @@ pub(crate) fn secure_directory_and_model(directory: &Directory, names: &[&str]) 
     })
 }
 
-/// The configuration for a directory and a model over TLS, with private addresses as in the other tests.
+/// The configuration for a directory and a model over TLS, with private addresses allowed as in the
+/// other tests.
 pub(crate) fn over_tls([directory, model]: [&str; 2], more: &str) -> String {
     table_of(&format!("https://{directory}"), more) + &judge_of(&format!("https://{model}"))
 }
@@ -509,7 +512,8 @@ pub(crate) fn public_only(configuration: &str) -> String {
     configuration.replace("allow_private = true\n", "")
 }
 
-/// Does all that sends something. Returns what was announced and what was recorded, as one line.
+/// Does everything that sends requests. Returns the announced and the recorded requests as one
+/// line.
 fn everything_that_is_sent(changed: &Changed) -> String {
     let mut announced = changed.would_send();
     let mut session = |what: &str, sent: &[&str]| {
@@ -522,7 +526,7 @@ fn everything_that_is_sent(changed: &Changed) -> String {
         client.end().exits(0);
         announced.extend(changed.would_send());
     };
-    // What depends on the salt is announced once that is known.
+    // Requests that depend on the salt are announced once the salt is known.
     let first = ["GET /api/v1/network/corpus", "GET /api/v1/network/advisories", "POST /v1/chat"];
     session("the first session", &first);
     session("a report", &["POST /api/v1/network/drift"]);
@@ -538,7 +542,7 @@ fn everything_that_is_sent(changed: &Changed) -> String {
     json!({"announced": announced, "sent": changed.sent()}).to_string()
 }
 
-/// Compares the requests that left with what was announced and what was recorded.
+/// Compares the sent requests with the announced and the recorded ones.
 #[track_caller]
 fn check_announced(left: &[String], report: &str) {
     let report: Value = serde_json::from_str(report).unwrap();
@@ -551,18 +555,18 @@ fn check_announced(left: &[String], report: &str) {
     let mut left: Vec<String> =
         left.iter().map(|it| without_marker(&it.replace(&secret, "<secret>"))).collect();
     for request in &left {
-        // Before the salt was known, zeros stood for fingerprints.
+        // Before the salt was known, fingerprints were announced as zeros.
         let is_announced = announced.contains(request) || announced.contains(&with_zeros(request));
         assert!(is_announced, "not announced: {request}\n{announced:#?}");
     }
     assert!(left.len() > 7, "{left:#?}");
-    // The record is what left: every request, and as often.
+    // The record contains every sent request, as often as it was sent.
     left.sort();
     sent.sort();
     assert_eq!(left, sent);
 }
 
-/// With zeros for the fingerprints of a report.
+/// Replaces the fingerprints in a report by zeros.
 fn with_zeros(request: &str) -> String {
     let parts: Vec<&str> = request.split("\"fp_").collect();
     let (first, rest) = parts.split_first().unwrap();
@@ -573,7 +577,8 @@ fn with_zeros(request: &str) -> String {
     std::iter::once((*first).to_owned()).chain(zeroed).collect::<Vec<_>>().join("\"fp_")
 }
 
-/// The lines that mark the server's words are random each time; all other bytes of a question are the same.
+/// Removes the markers around the server's text, which are random; all other bytes of a question
+/// are fixed.
 fn without_marker(request: &str) -> String {
     let parts: Vec<&str> = request.split("=== data ").collect();
     let (first, rest) = parts.split_first().unwrap();
@@ -581,7 +586,7 @@ fn without_marker(request: &str) -> String {
     std::iter::once(*first).chain(rest).collect::<Vec<&str>>().join("=== data ")
 }
 
-/// Every system call that opens a socket for a network, of every command and a whole session: there is none.
+/// Traces the system calls of every command and a whole session: none opens a network socket.
 #[test]
 fn with_everything_off_no_socket_is_opened() {
     let has_strace = Command::new("strace").arg("-V").output().is_ok_and(|it| it.status.success());
@@ -645,7 +650,7 @@ fn what_the_crawler_saw_is_told_when_pinning_and_when_reviewing_and_reports_are_
     check.args(changed.server.launch());
     let told = answer(check).exits(10);
     told.says("The directory's crawler recorded the same change");
-    // The parameters that fingerprints need come with the session's own reading.
+    // The session itself fetches the parameters that fingerprints need.
     let mut client = changed.session();
     let held = testing::wait_for("a banner with the advisory", || {
         let held = client.call("make_report", &arguments());
@@ -851,7 +856,7 @@ fn a_screening_asks_the_model_only_where_it_is_told_to() {
     let screened = changed.run(&["screen", "honest.json", "--judge", "--json"]).exits(10).json();
     assert_eq!(screened["worst"], "high", "{screened:#}");
     assert!(!screened.to_string().contains("Its words hide"), "{screened:#}");
-    // The opinion is kept: nothing is asked again.
+    // The opinion is cached, so no request is made.
     changed.run(&["screen", "honest.json", "--judge"]).exits(10);
     assert_eq!(service.requests().len(), 1);
     changed.run(&["network", "off"]).exits(0);

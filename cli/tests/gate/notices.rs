@@ -1,4 +1,4 @@
-//! The notice on the desktop, and the line for a prompt.
+//! Desktop notices, and the status line for a prompt.
 
 use crate::bench::*;
 use crate::client::*;
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A gate whose `notify-send` writes down what it is asked to show.
+/// A gate with a `notify-send` that records its arguments.
 struct Desk {
     bench: Bench,
     scenario: Scenario,
@@ -22,7 +22,7 @@ impl Desk {
         let folder = bench.path("desk");
         fs::create_dir_all(&folder).unwrap();
         let program = folder.join("notify-send");
-        // The whole line is there at once, or nothing of it.
+        // Appends the whole line atomically.
         let script = format!("#!/bin/sh\necho \"$*\" >> '{}'\n", shown.display());
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -30,7 +30,7 @@ impl Desk {
         Desk { bench, scenario, shown }
     }
 
-    /// Starts a session under a desktop, changes the tool and has a call held.
+    /// Starts a session with a desktop, changes the tool and makes a call that is held.
     fn hold(&self, variables: &[(&str, &str)]) -> Client {
         let mut command = self.bench.command(["run", "--server", ID]);
         let path =

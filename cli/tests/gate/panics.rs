@@ -1,5 +1,5 @@
-//! A bug of the gate stops one message and not the session. The binary under test panics where
-//! `HOLDPOINT_TEST_PANIC` says, which only builds with debug assertions do.
+//! A bug in the gate stops one message, not the session. The binary under test panics where
+//! `HOLDPOINT_TEST_PANIC` says, which only works in builds with debug assertions.
 #![cfg(debug_assertions)]
 
 use crate::bench::*;
@@ -8,7 +8,7 @@ use crate::http_server::{Server, accepted, json as body, respond, result as answ
 use crate::script::*;
 use serde_json::{Value, json};
 
-/// The code of a fault of our own.
+/// The error code of an internal error.
 const INTERNAL: i64 = -32012;
 
 fn gate(bench: &Bench, panic: &str, options: &[&str]) -> Client {
@@ -24,7 +24,8 @@ fn report(client: &mut Client, title: &str) -> Value {
     client.call("make_report", &json!({ "title": title }))
 }
 
-/// What a panic may leave behind: its place, a line in the error log, and nothing of what was handled.
+/// Asserts that a panic only leaves its location and a line in the error log, and nothing from the
+/// message being handled.
 #[track_caller]
 fn leaves_its_place_only(bench: &Bench, ended: &Ended, faults: usize) {
     assert!(ended.errors.contains("internal error ("), "{}", ended.errors);
@@ -35,7 +36,8 @@ fn leaves_its_place_only(bench: &Bench, ended: &Ended, faults: usize) {
     assert!(!log.contains("boom"), "{log}");
 }
 
-/// A call with the title `boom` ends in a fault of the gate; the next one is served.
+/// Asserts that a call with the title `boom` ends in an internal error, and that the next one
+/// succeeds.
 #[track_caller]
 fn one_call_fails(panic: &str, options: &[&str]) {
     let bench = Bench::new();
@@ -63,14 +65,15 @@ fn a_panic_over_a_message_of_the_client_refuses_that_message() {
 
 #[test]
 fn a_panic_over_an_answer_of_the_server_refuses_its_call() {
-    // The scripted server says how many calls it got.
+    // The scripted server's responses show how many calls it received.
     one_call_fails("server:call 1", &[]);
     one_call_fails("answer:call 1", &[]);
 }
 
 #[test]
 fn a_panic_of_the_keeper_refuses_what_waits_for_it() {
-    // The listing at the start may end while the call arrives: then nothing waits for the keeper when it panics.
+    // The listing at the start may end while the call arrives: then nothing waits for the keeper
+    // when it panics.
     let is_refused = |_: &usize| {
         let bench = Bench::new();
         let mut client = gate(&bench, "keeper:relist", &["--relist-max-age", "0"]);
@@ -134,13 +137,13 @@ fn a_panic_while_the_admission_is_checked_admits_nothing_and_it_is_checked_again
     let root = bench.path("root.json").to_string_lossy().into_owned();
     let options = ["--trust-root", &root, "--required", "internal"];
     let mut client = gate(&bench, "admission:check", &options);
-    // Nobody vouches for the server, and the second check says so.
+    // The server has no attestation, as the second check finds.
     refused(&report(&mut client, "fine"), DENIED);
     let ended = client.end().exits(0);
     leaves_its_place(&bench, &ended);
 }
 
-/// The gate in front of a remote server, which answers every call with `done`.
+/// The gate in front of a remote server that answers every call with `done`.
 fn remote_gate(bench: &Bench, panic: &str) -> (Server, Client) {
     let server = Server::start(|request| {
         let said = match request.rpc_method() {
@@ -227,7 +230,7 @@ fn a_panic_of_the_live_export_ends_the_export_and_no_call() {
 
 const UNRECORDED: &str = "ledger_unavailable";
 
-/// The calls that reached the scripted server.
+/// The number of calls that reached the scripted server.
 fn calls(bench: &Bench) -> usize {
     let record = std::fs::read_to_string(bench.path("script").join("record")).unwrap();
     record.matches("tools/call").count()
@@ -270,7 +273,7 @@ fn a_panic_of_the_thread_for_the_disk_lets_no_call_through_from_then_on() {
 fn a_panic_of_the_thread_that_signs_holds_nothing_up() {
     let bench = Bench::new();
     let mut client = gate(&bench, "signer:sign", &[]);
-    // More than a checkpoint covers.
+    // More lines than one checkpoint interval.
     for _ in 0..300 {
         client.ask("ping", &json!({}));
     }

@@ -1,8 +1,9 @@
-//! Real clients through the gate to real servers: every answer is the one that comes without the gate, byte for byte, but
-//! for lists, whose entries are, and for handshakes, of which only what is pinned comes.
+//! Real clients and real servers: every response through the gate equals the direct one byte for
+//! byte, except for lists, whose entries are equal, and handshakes, of which only the pinned parts
+//! are passed on.
 //!
-//! `scripts/install-test-tools` puts them into `HOLDPOINT_TEST_SERVERS`, else `.cache/servers`. Where they are not, the
-//! tests say so; with `CI=true` that is a failure.
+//! `scripts/install-test-tools` installs them in `HOLDPOINT_TEST_SERVERS`, or else
+//! `.cache/servers`. If they are missing, the tests report it; with `CI=true` they fail.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -13,13 +14,14 @@ use std::path::Path;
 use std::process::Command;
 use testing::releases;
 
-/// Keeps all that goes in and comes out of a program.
+/// Records a program's input and output.
 const RECORDING: &str = r#"tee "$0.in" | "$@" | tee "$0.out""#;
 
-/// The members of a result that are lists.
+/// The list members of results.
 const LISTS: [&str; 4] = ["tools", "prompts", "resources", "resourceTemplates"];
 
-/// A server, and what a client asks of it. `$FOLDER` in it is a folder that is the same each time.
+/// A server, and the requests of a client. `$FOLDER` in it is replaced by a folder that is the same
+/// each time.
 struct Peer {
     name: &'static str,
     variables: &'static [&'static str],
@@ -28,7 +30,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// The words that start a release, in a folder that was made anew.
+    /// The command that starts a release, with a fresh folder.
     fn launch(&self, release: &Path, place: &Path) -> Vec<OsString> {
         let filled = |word: &&str| OsString::from(word.replace("$FOLDER", place.to_str().unwrap()));
         let mut words: Vec<OsString> = Vec::new();
@@ -42,7 +44,7 @@ impl Peer {
     }
 }
 
-/// The folder that servers work in, as it is at the start of each session.
+/// Creates the servers' working folder in its initial state.
 fn prepare(place: &Path) {
     let _ = fs::remove_dir_all(place);
     fs::create_dir(place).unwrap();
@@ -63,7 +65,7 @@ fn prepare(place: &Path) {
     git(&["commit", "--quiet", "--message", "Notes"]);
 }
 
-/// `holdpoint run -- LAUNCH`, as a host's configuration has it.
+/// `holdpoint run -- LAUNCH`, as in a host's configuration.
 fn gated(bench: &Bench, launch: &[OsString]) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![env!("CARGO_BIN_EXE_holdpoint").into(), "run".into()];
     words.extend(["--home".into(), bench.home().into_os_string(), "--".into()]);
@@ -71,13 +73,13 @@ fn gated(bench: &Bench, launch: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// What a client printed, and all that the server's side said, by the id that it answers.
+/// The output of a client, and all responses of the server, by id.
 struct Conversation {
     printed: Vec<String>,
     answers: BTreeMap<String, String>,
 }
 
-/// Plays the steps with the `mcp` package that a Python has.
+/// Runs the steps with the `mcp` package of a Python interpreter.
 fn converse(
     bench: &Bench,
     python: &Path,
@@ -107,13 +109,13 @@ fn converse(
     Conversation { printed: played.out.lines().map(str::to_owned).collect(), answers }
 }
 
-/// Byte for byte; a list may be paged otherwise, and has the same entries from the first on. Of a handshake the client is
-/// shown what is pinned.
+/// Asserts equality byte for byte. A list may be paged differently but has the same entries, and a
+/// handshake only contains what is pinned.
 #[track_caller]
 fn is_the_same(name: &str, direct: &Conversation, through: &Conversation) {
     let ids = |said: &Conversation| said.answers.keys().cloned().collect::<Vec<_>>();
     assert_eq!(ids(direct), ids(through), "{name}");
-    // What a client does not understand it understands no better through the gate: it raises the same.
+    // A client raises the same errors through the gate as without it.
     for (one, other) in direct.printed.iter().zip(&through.printed) {
         assert!(one == other || is_list(one) && is_list(other), "{name}: {one}\n{other}");
     }
@@ -135,7 +137,7 @@ fn is_the_same(name: &str, direct: &Conversation, through: &Conversation) {
     }
 }
 
-/// A handshake without what is not pinned of it.
+/// A handshake without its unpinned parts.
 fn as_pinned(mut handshake: Value) -> Value {
     let info = handshake["serverInfo"].as_object_mut().unwrap();
     info.retain(|name, _| matches!(name.as_str(), "name" | "version"));
@@ -147,7 +149,7 @@ fn is_list(line: &str) -> bool {
     LISTS.into_iter().any(|list| result[list].is_array())
 }
 
-/// With every release of the server and with each generation of the Python package.
+/// With every release of the server, and each generation of the Python package.
 fn python_clients_see_no_difference(peer: &Peer) {
     let (Some(servers), Some(clients)) = (releases(peer.name), releases("mcp-server-git")) else {
         return;
@@ -158,7 +160,7 @@ fn python_clients_see_no_difference(peer: &Peer) {
             let place = bench.path("place");
             let python = client.join("venv/bin/python");
             let launch = peer.launch(server, &place);
-            // Names of tools may differ from release to release.
+            // Names of tools may differ between releases.
             let steps = peer.steps.get(number).unwrap_or(&peer.steps[0]).to_string();
             let steps = steps.replace("$FOLDER", place.to_str().unwrap());
             let steps: Value = serde_json::from_str(&steps).unwrap();
@@ -166,7 +168,7 @@ fn python_clients_see_no_difference(peer: &Peer) {
             let direct = converse(&bench, &python, "direct", &steps, &launch);
             assert!(direct.answers.len() > steps.as_array().unwrap().len(), "{:?}", direct.answers);
             assert!(direct.printed.iter().any(|line| !line.contains("\"raised\"")));
-            // At first sight, and with pins.
+            // Unpinned, and with pins.
             let rounds: &[&str] = if generation == 0 { &["first"] } else { &["first", "second"] };
             for round in rounds {
                 prepare(&place);
@@ -285,12 +287,12 @@ fn python_clients_see_mcp_server_time_as_it_is() {
     python_clients_see_no_difference(&time());
 }
 
-/// The inspector's command line with these options, in front of what is started.
+/// Runs the inspector's command line with these options in front of a launch.
 fn inspect(bench: &Bench, inspector: &Path, options: &[&str], launch: &[OsString]) -> Value {
     let programs = inspector.join("node_modules/.bin");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(programs.join("mcp-inspector"));
-    // It needs the Node that was installed beside it.
+    // It needs the Node that was installed next to it.
     command.env("PATH", format!("{}:{path}", programs.display()));
     command.env("HOME", bench.path(".")).current_dir(bench.path("."));
     command.arg("--cli").args(options).arg("--").args(launch);

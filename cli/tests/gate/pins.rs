@@ -1,4 +1,5 @@
-//! `holdpoint pins --stdio`: an application has the client and the server, and the gate decides with the home's pins.
+//! `holdpoint pins --stdio`: an application contains the client and the server, and the gate
+//! decides with the home's pins.
 
 use crate::bench::*;
 use crate::client::*;
@@ -7,7 +8,8 @@ use serde_json::{Value, json};
 
 const CASE: &str = "added_required";
 
-/// An application with a session: what it hears of its gate, and the server that it carries messages to.
+/// An application with a session: the connection to its gate, and the server to which it forwards
+/// messages.
 struct App {
     gate: Client,
     server: Client,
@@ -19,7 +21,7 @@ struct App {
 enum Answered {
     /// By the server.
     Sent(Value),
-    /// By the gate: nothing was sent.
+    /// By the gate, without sending anything.
     Own(Value),
 }
 
@@ -40,7 +42,7 @@ impl App {
         app
     }
 
-    /// Sends a request as an SDK does, and carries messages until it is answered.
+    /// Sends a request as an SDK does, and forwards messages until the response arrives.
     #[track_caller]
     fn ask(&mut self, method: &str, params: &Value) -> Answered {
         let id = self.next_id;
@@ -83,7 +85,7 @@ impl App {
     }
 }
 
-/// A home where the tool was pinned at its first use by an application that has ended since.
+/// A home in which the tool was pinned on first use by an application that has since ended.
 fn pinned(bench: &Bench) -> Scenario {
     let scenario = Scenario::new(bench, CASE);
     scenario.revert();
@@ -106,7 +108,7 @@ fn a_change_while_the_application_was_down_is_held_and_an_approval_counts_for_it
     let Answered::Own(held) = app.report("held") else { panic!("a held call was sent") };
     refused(&held, HELD);
     assert_eq!(held["error"]["data"]["kinds"], json!(["added-required-param"]));
-    // The text that no person accepted is for a review screen, and never in the refusal.
+    // Unaccepted text is only for a review screen, and never in the refusal.
     let reviewed = app.act("review", &json!({"id": 7, "tool": "make_report"}), "reviewed");
     let entry = &reviewed["entries"][0];
     assert!(entry["after"]["inputSchema"]["properties"]["owner"].is_object(), "{entry}");

@@ -1,4 +1,5 @@
-//! The server's process: how it ends, what it says on standard error, signals, and that it never outlives the gate.
+//! The server's process: how it ends, its standard error, signals, and that it never outlives the
+//! gate.
 
 use crate::bench::*;
 use crate::client::*;
@@ -9,17 +10,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// What a home says that does not want to wait long for a server to end.
+/// The configuration of a home that does not wait long for a server to exit.
 const SHORT_GRACE: &str = "[limits]\nshutdown_grace_seconds = 1\n";
 
-/// A notification that means nothing to anybody.
+/// A notification without any meaning.
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"notifications/vendor","params":{"word":"x"}}"#;
 
 fn pid(text: &str) -> Pid {
     Pid::from_raw(text.trim().parse().unwrap()).unwrap()
 }
 
-/// Waits until no such process runs. One that is only not yet waited for by its parent has ended.
+/// Waits until no such process is running. A zombie counts as ended.
 #[track_caller]
 fn is_gone(number: &str) {
     testing::wait_until(&format!("process {number} to end"), || {
@@ -74,7 +75,7 @@ fn a_server_that_ends_at_once_ends_the_gate() {
     let mut script = Script::new(&bench);
     script.on("start", json!([{ "stderr": "no such database\n" }, { "exit": 3 }]));
     let mut client = Client::through_gate(&bench, &[], &script.launch());
-    // The pipe may be gone before anything is written into it.
+    // The pipe may be closed before anything is written to it.
     client.close_input();
     let ended = client.ended().exits(3);
     assert!(ended.errors.contains("no such database"), "{}", ended.errors);
@@ -175,7 +176,7 @@ fn what_the_server_started_ends_with_it() {
         if !is_killed {
             is_gone(&child);
         } else {
-            // Nobody is left to end it; the test does.
+            // Nothing else ends the child, so the test does.
             let _ = kill_process(pid(&child), Signal::KILL);
         }
     }
@@ -202,7 +203,7 @@ fn a_client_that_is_gone_ends_the_server() {
     let bench = Bench::unattended();
     bench.configure(SHORT_GRACE);
     let mut script = Script::new(&bench);
-    // It says more than a pipe holds, and nobody reads it.
+    // It writes more than fits into a pipe, which is not read.
     script.on("start", json!([{ "number": script.path("server") }, { "repeat": [100_000, NOTE] }]));
     let mut command = bench.command(["run", "--server", ID, "--"]);
     command.args(script.launch()).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,4 +1,5 @@
-//! A person is asked in the client, where the client can ask and the configuration allows it. Only a clear yes is one.
+//! The user is asked in the client, if the client can ask and the configuration allows it. Only a
+//! clear yes counts.
 
 use crate::bench::*;
 use crate::client::*;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 const ALLOWED: &str = "[approve]\nin_client = true\n";
 
-/// A session in which a held call was made; the call's id.
+/// A session in which a held call was made, and the call's id.
 fn held(settings: &str, capabilities: &Value) -> (Bench, Scenario, Client, u64) {
     let bench = Bench::unattended();
     bench.configure(settings);
@@ -41,7 +42,7 @@ fn a_yes_in_the_client_approves_and_the_call_goes_through() {
     assert!(!scenario.record().contains("asked"));
     decide(&mut client, &question, "accept", "approve");
     text(&client.answer_to(&json!(id)));
-    // The server never saw the question or its answer.
+    // The server never sees the question or its answer.
     assert!(!scenario.record().contains("decision"), "{}", scenario.record());
     let history = bench.run(["history", ID, "--json"]).exits(0).out;
     assert!(history.contains("server.approve") && history.contains(WHO), "{history}");
@@ -79,7 +80,7 @@ fn an_error_in_the_client_leaves_the_call_held() {
 }
 
 #[test]
-fn the_change_is_shown_to_whoever_asks_for_it() {
+fn the_change_is_shown_on_request() {
     let (_bench, _scenario, mut client, id) = held(ALLOWED, &can_ask());
     let question = client.notice("elicitation/create");
     decide(&mut client, &question, "accept", "show the change");
@@ -92,7 +93,7 @@ fn the_change_is_shown_to_whoever_asks_for_it() {
 }
 
 #[test]
-fn nobody_is_asked_where_that_is_not_allowed_or_not_possible() {
+fn no_question_is_asked_if_not_allowed_or_not_possible() {
     for (settings, capabilities) in [("", can_ask()), (ALLOWED, json!({}))] {
         let (_bench, _scenario, mut client, id) = held(settings, &capabilities);
         refused(&client.answer_to(&json!(id)), HELD);
@@ -116,7 +117,8 @@ fn other_calls_go_on_while_a_person_thinks() {
 fn what_the_server_says_meanwhile_is_not_what_was_approved() {
     let (_bench, scenario, mut client, id) = held(ALLOWED, &can_ask());
     let question = client.notice("elicitation/create");
-    // Approved is what was asked about; the server has gone back, so that is accepted as well.
+    // The answer approves what was asked about. The server has reverted since, which is accepted as
+    // well.
     scenario.revert();
     client.ask("ping", &json!({}));
     decide(&mut client, &question, "accept", "approve");

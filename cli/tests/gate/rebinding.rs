@@ -1,7 +1,8 @@
-//! A directory and a model whose names come to lead inward: to this machine, to its network, to a cloud's metadata service.
+//! A directory and a model whose names later resolve to internal addresses: this machine, its
+//! network, a cloud's metadata service.
 //!
-//! The names are resolved by a name server that the test plays, and everything runs in a network namespace that is watched, so
-//! that an attempt to connect anywhere else would be seen.
+//! The test's own name server resolves the names, and everything runs in a monitored network
+//! namespace, so that attempts to connect anywhere else would be seen.
 
 use crate::bench::*;
 use crate::network::{
@@ -18,12 +19,13 @@ const INWARD: [(&str, Ipv4Addr); 3] = [
     ("metadata", Ipv4Addr::new(169, 254, 169, 254)),
 ];
 
-/// The directory and the model whose addresses are public at the first look-up, and inward from then on.
+/// A directory and a model whose addresses are public at the first lookup, and internal from then
+/// on.
 fn moving(kind: &str) -> [String; 2] {
     [format!("{kind}.directory.test"), format!("{kind}.model.test")]
 }
 
-/// Names that have every address at once, inward ones first.
+/// Names with several addresses at once, internal ones first.
 const SEVERAL: [&str; 2] = ["several.directory.test", "several.model.test"];
 
 fn resolve(name: &str, times_before: usize) -> Vec<Ipv4Addr> {
@@ -49,7 +51,7 @@ fn a_name_that_comes_to_lead_inward_is_not_followed_and_lets_nothing_go_on() {
             (NameServer::start(resolve), service)
         },
         product: &|| {
-            // What an inward address would reach on this machine.
+            // The listener that an internal address would reach on this machine.
             let here = TcpListener::bind((Ipv4Addr::LOCALHOST, 443)).unwrap();
             here.set_nonblocking(true).unwrap();
             INWARD.iter().for_each(|(kind, _)| meet_moving(kind));
@@ -85,7 +87,7 @@ fn a_name_that_comes_to_lead_inward_is_not_followed_and_lets_nothing_go_on() {
 fn install(names: [&str; 2], kind: &str) -> Changed {
     let mut changed = Changed::new();
     changed.trust_the_world();
-    // Those who allow private addresses do not allow the metadata service.
+    // Even users who allow private addresses do not allow the metadata service.
     let configuration = over_tls(names, "");
     changed.bench().configure(&match kind {
         "metadata" => configuration,
@@ -99,7 +101,8 @@ fn install(names: [&str; 2], kind: &str) -> Changed {
     changed
 }
 
-/// The corpus, the feed, the advisories and the model are asked, each at a name that leads inward.
+/// Contacts the corpus, the feed, the advisories and the model, each under a name that resolves to
+/// internal addresses.
 fn meet_moving(kind: &str) {
     let names = moving(kind);
     let changed = install([&names[0], &names[1]], kind);

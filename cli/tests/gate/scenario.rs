@@ -1,4 +1,4 @@
-//! The scenario's server in the tests: what it shows is switched by a file, what it read is in another.
+//! The scenario's server in tests: one file switches its surface, another records its input.
 
 use crate::bench::*;
 use std::ffi::OsString;

@@ -1,4 +1,5 @@
-//! Scripts for `examples/scripted_server.rs`: a server that behaves, but for what a test changes of it.
+//! Scripts for `examples/scripted_server.rs`: a well-behaved server, except for what a test
+//! changes.
 
 use crate::bench::*;
 use serde_json::{Map, Value, json};
@@ -12,7 +13,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// A server with the tools `make_report` and `send_mail`, each of which answers with the arguments that it got.
+    /// A server with the tools `make_report` and `send_mail`, each of which returns its arguments.
     pub(crate) fn new(bench: &Bench) -> Script {
         Script::named(bench, "script")
     }
@@ -35,17 +36,18 @@ impl Script {
         self.on("initialize", json!([result(&said)]));
     }
 
-    /// The steps that every message of a method is answered with.
+    /// Sets the steps for every message of a method.
     pub(crate) fn on(&mut self, method: &str, steps: Value) {
         self.turns.insert(method.to_owned(), Value::Array(vec![steps]));
     }
 
-    /// The steps of the first message of a method, of the second, and so on; the last repeat.
+    /// Sets the steps for the first message of a method, the second, and so on; the last ones
+    /// repeat.
     pub(crate) fn on_each(&mut self, method: &str, turns: Value) {
         self.turns.insert(method.to_owned(), turns);
     }
 
-    /// The steps of all messages of a method after those that have steps already.
+    /// Adds the steps for all further messages of a method.
     pub(crate) fn then_on(&mut self, method: &str, steps: Value) {
         self.turns[method].as_array_mut().unwrap().push(steps);
     }
@@ -54,7 +56,7 @@ impl Script {
         self.folder.join(name)
     }
 
-    /// Writes the script; the words that start the server.
+    /// Writes the script. Returns the command that starts the server.
     pub(crate) fn launch(&self) -> Vec<OsString> {
         let path = self.path("script.json");
         let script = json!({ "turns": self.turns, "record": self.path("record") });
@@ -62,7 +64,7 @@ impl Script {
         vec![program().into_os_string(), path.into_os_string()]
     }
 
-    /// The same behind a shell script, in which `"$@"` is the server.
+    /// The same command run by a shell script, in which `"$@"` is the server.
     pub(crate) fn launch_by(&self, shell: &str) -> Vec<OsString> {
         let words = ["sh", "-c", shell, "sh"].into_iter().map(OsString::from);
         words.chain(self.launch()).collect()
@@ -84,22 +86,22 @@ impl Script {
     }
 }
 
-/// A line that answers with a result.
+/// A response line with a result.
 pub(crate) fn result(result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#)
 }
 
-/// A line that answers a call with a text, in which what stands for something may stand.
+/// A response line to a call, with a text that may contain placeholders.
 pub(crate) fn says(text: &str) -> String {
     result(&json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
-/// A line that answers a call with the number of calls so far.
+/// A response line to a call, with the number of calls so far.
 pub(crate) fn echo() -> String {
     says("call $COUNT")
 }
 
-/// Cargo builds examples for `cargo test`, beside the folder of the test binaries.
+/// Cargo builds examples for `cargo test`, next to the folder of the test binaries.
 fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap();

@@ -1,5 +1,5 @@
-//! An MCP server over HTTPS on loopback, with a certificate from an authority of its own, that publishes a document about
-//! itself and keeps what it was asked.
+//! An MCP server over HTTPS on loopback, with a certificate from its own authority, that publishes
+//! its attestation and records requests.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
@@ -14,23 +14,23 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 pub(crate) const FIRST_PLACE: &str = "/.well-known/mcp-attestation";
 const SECOND_PLACE: &str = "/.well-known/enclawed-clearance.json";
 
-/// How long the server rests before each byte of a document that it drips.
+/// The pause before each byte of a dripped document.
 const DRIP: Duration = Duration::from_millis(100);
 
-/// What is found at the first well-known place. At the second there is nothing where nothing else is said.
+/// The response at the first well-known path. The second path has none unless stated.
 pub(crate) enum Published {
     Document(String),
-    /// A redirect to the second place, where this is.
+    /// A redirect to the second path, which has this document.
     Moved(String),
-    /// Its length at once, then a byte at a time.
+    /// The length at once, then one byte at a time.
     Dripped(String),
-    /// The request is read and never answered.
+    /// The request is read but never answered.
     Silence,
 }
 
 pub(crate) struct SecureServer {
     port: u16,
-    /// Whoever trusts this, as PEM, trusts the server.
+    /// The certificate authority to trust, as PEM.
     pub(crate) authority: String,
     seen: Arc<Mutex<Vec<String>>>,
 }
@@ -39,13 +39,13 @@ pub(crate) type Encrypted = StreamOwned<ServerConnection, TcpStream>;
 type Stream = BufReader<Encrypted>;
 
 struct Request {
-    /// `GET /mcp`.
+    /// Such as `GET /mcp`.
     what: String,
     body: Value,
 }
 
 impl SecureServer {
-    /// Its certificate is for `localhost` and for `127.0.0.1`.
+    /// Its certificate is valid for `localhost` and `127.0.0.1`.
     pub(crate) fn start(published: Published) -> SecureServer {
         let (authority, config) = identity(&["localhost", "127.0.0.1"]);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -56,7 +56,7 @@ impl SecureServer {
             for stream in listener.incoming() {
                 let (seen, published) = (Arc::clone(&inside), Arc::clone(&published));
                 let stream = BufReader::new(encrypted(&config, stream.unwrap()));
-                // A client that leaves, or does not trust the certificate, is no fault here.
+                // A client that disconnects or rejects the certificate is no error here.
                 std::thread::spawn(move || serve(stream, &published, &seen));
             }
         });
@@ -67,7 +67,7 @@ impl SecureServer {
         format!("https://{host}:{}/mcp", self.port)
     }
 
-    /// How often it was asked for a method of MCP, or for a path (`GET /path`).
+    /// The number of requests with an MCP method or a path (`GET /path`).
     pub(crate) fn times_asked(&self, what: &str) -> usize {
         self.seen.lock().unwrap().iter().filter(|seen| *seen == what).count()
     }
@@ -78,7 +78,7 @@ pub(crate) fn encrypted(config: &Arc<ServerConfig>, stream: TcpStream) -> Encryp
     StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), stream)
 }
 
-/// An authority, and the certificate that it gave the server for these names.
+/// A certificate authority, and the server's certificate from it for these names.
 pub(crate) fn identity(names: &[&str]) -> (String, Arc<ServerConfig>) {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -110,7 +110,7 @@ fn serve(
                 Published::Moved(document) => send(&mut stream, "200 OK", "", document)?,
                 _ => send(&mut stream, "404 Not Found", "", "")?,
             },
-            // There is no stream of events beside the answers.
+            // There is no event stream besides the responses.
             Some(_) => send(&mut stream, "405 Method Not Allowed", "", "")?,
             None => match answer(&body) {
                 Some(message) => {
@@ -140,7 +140,7 @@ fn publish(stream: &mut Stream, published: &Published) -> std::io::Result<()> {
             }
             Ok(())
         }
-        // Until the client leaves.
+        // Until the client disconnects.
         Published::Silence => std::io::copy(stream, &mut std::io::sink()).map(|_| ()),
     }
 }
@@ -172,7 +172,7 @@ fn read(stream: &mut Stream) -> std::io::Result<Option<Request>> {
     Ok(Some(Request { what, body: serde_json::from_slice(&body).unwrap_or_default() }))
 }
 
-/// The answer to a message, where it is a request.
+/// The response to a message, if it is a request.
 fn answer(message: &Value) -> Option<Value> {
     let id = message.get("id")?;
     let result = match message["method"].as_str()? {

@@ -1,4 +1,4 @@
-//! One server in the entries of several hosts: what a person decides about it counts in all of them.
+//! One server in the entries of several hosts: a person's decision on it applies to all of them.
 
 use crate::bench::*;
 use crate::client::*;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 
-/// A wired entry of a host.
+/// A host's wired entry.
 struct Entry {
     id: String,
     entry: Value,
@@ -24,14 +24,14 @@ impl Hosts {
     fn new() -> Hosts {
         let bench = Bench::unattended();
         let scenario = Scenario::new(&bench, "added_required");
-        // A command that is called as the gate is is not wired.
+        // A command with the gate's own name is not wired, so use another name.
         let program = &scenario.launch(&[])[0];
         std::os::unix::fs::symlink(program, bench.path("reports-server")).unwrap();
         Hosts { bench, scenario }
     }
 
-    /// Writes the entry of a host with a variable, and puts the gate in front of it. The host starts servers in a folder of
-    /// its own.
+    /// Writes the entry of a host with a variable, and puts the gate in front of it. The host
+    /// starts servers in its own folder.
     fn add(&self, file: &str, team: &str) -> Entry {
         let path = self.bench.path(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -104,7 +104,7 @@ fn a_change_that_is_approved_in_one_host_goes_through_in_the_other() {
     clients.iter_mut().for_each(|client| drop(client.tool_names()));
     hosts.scenario.change();
     for client in &mut clients {
-        // The server says that it has changed before it answers anything.
+        // The server announces the change before it answers.
         client.ask("ping", &json!({}));
         refused(&report(client, "held"), HELD);
     }
@@ -169,7 +169,8 @@ fn a_quarantine_in_one_host_stops_the_other_until_the_release() {
     client.end().exits(0);
 }
 
-/// A person approves the server of the first entry; the status of the second one, which is started after that.
+/// Approves the server of the first entry, and then starts the second one. Returns the second one's
+/// status.
 fn second_after_approval(first: &str, second: &str) -> String {
     let hosts = Hosts::new();
     hosts.bench.configure("first_use = \"approve\"\n[approve]\nunattended = true\n");

@@ -1,4 +1,4 @@
-//! Servers that take their time to say a first word, or never do: refused in time, and not before.
+//! Servers that are slow to respond or never do: refused in time, and not before.
 
 use crate::bench::*;
 use crate::client::*;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const GREETING: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"far","version":"1"}}"#;
 const DISCOVER: &str = "server/discover";
 
-/// `initialize`, and how long its answer took.
+/// Sends `initialize`. Returns the response and how long it took.
 #[track_caller]
 fn greet(client: &mut Client) -> (Value, Duration) {
     let info = json!({ "name": "test", "version": "1" });
@@ -37,7 +37,7 @@ fn by_address(bench: &Bench, url: &str, options: &[&str]) -> Client {
     Client::start(command)
 }
 
-/// A server that begins to read only after a while.
+/// A server that starts to read only after some time.
 fn late(script: &Script, seconds: &str) -> Vec<OsString> {
     script.launch_by(&format!("sleep {seconds}; exec \"$@\""))
 }
@@ -143,7 +143,7 @@ fn an_address_that_answers_within_the_limit_is_used() {
     client.end().exits(0);
 }
 
-/// A request of the era without sessions.
+/// Sends a request of the era without sessions.
 fn stateless(client: &mut Client, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -161,16 +161,16 @@ fn without_sessions_a_server_that_does_not_say_who_it_is_keeps_no_call_for_ever(
     let call = json!({ "name": "make_report", "arguments": {} });
     let answer = stateless(&mut client, "tools/call", call.clone());
     assert_eq!(refused(&answer, UNREACHABLE)["reason"], "timeout");
-    // It is asked again for the next call, and answers by now.
+    // The next call sends the request again, and by now the server answers.
     text(&stateless(&mut client, "tools/call", call));
     assert_eq!(script.record().matches(DISCOVER).count(), 2);
     client.end().exits(0);
     receipts_are_complete(&bench, 2);
 }
 
-/// Greets a server that says more than anybody reads, and waits for the end.
+/// Connects to a server that sends more than is read, and waits for the exit.
 #[track_caller]
-fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
+fn ends_with_unread_output(mut command: Command) -> ExitStatus {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut gate = command.spawn().unwrap();
     let greeting = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
@@ -180,7 +180,7 @@ fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
         let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
         input.write_all(format!("{ping}\n").as_bytes()).unwrap();
     }
-    // Something of it is there, and nobody reads on.
+    // Wait for the first byte, and then stop reading.
     let mut output = gate.stdout.take().unwrap();
     output.read_exact(&mut [0; 1]).unwrap();
     drop(input);
@@ -189,7 +189,7 @@ fn ends_though_nobody_reads(mut command: Command) -> ExitStatus {
     status
 }
 
-/// Each request has its decision and its outcome, though the client heard of none.
+/// Asserts that each request has a decision and an outcome, although the client received none.
 #[track_caller]
 fn all_is_recorded(bench: &Bench) {
     receipts_are_complete(bench, ASKED);
@@ -202,9 +202,9 @@ fn outcomes_are_recorded(bench: &Bench) {
     assert_eq!(verified["calls_without_outcome"], 0);
 }
 
-/// The greeting, and what is asked besides.
+/// The number of requests, including the handshake.
 const ASKED: u64 = 20;
-/// More than every pipe and buffer between a server and its client.
+/// The number of messages that exceeds every pipe and buffer between server and client.
 const FLOOD: usize = 200;
 
 #[test]
@@ -222,8 +222,8 @@ fn a_gate_in_front_of_an_address_ends_though_its_client_reads_nothing() {
         _ => http_server::accepted(),
     });
     let command = bench.command(["run", "--server", ID, "--url", &server.url()]);
-    ends_though_nobody_reads(command);
-    // How many requests were read before the way to the server was full depends on the moment.
+    ends_with_unread_output(command);
+    // How many requests were read before the path to the server was full depends on timing.
     let taken = receipts(&bench).len() as u64;
     assert!((1..=ASKED).contains(&taken), "{taken}");
     outcomes_are_recorded(&bench);
@@ -238,7 +238,7 @@ fn a_gate_whose_server_has_ended_ends_though_its_client_reads_nothing() {
     script.on("initialize", json!([{ "repeat": [FLOOD, note.to_string()] }, { "hang": true }]));
     let mut command = bench.command(["run", "--server", ID, "--"]);
     command.args(script.launch());
-    ends_though_nobody_reads(command);
+    ends_with_unread_output(command);
     all_is_recorded(&bench);
 }
 

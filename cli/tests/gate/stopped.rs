@@ -1,4 +1,5 @@
-//! A server that a person stopped, or that waits for its first approval, says nothing to the client.
+//! A server that a person stopped, or that waits for its first approval, sends nothing to the
+//! client.
 
 use crate::bench::*;
 use crate::client::*;

@@ -1,4 +1,5 @@
-//! What the gate has no opinion on passes byte for byte, in both directions; what could be read in two ways does not pass.
+//! Messages that the gate does not judge pass byte for byte in both directions; ambiguous ones do
+//! not pass.
 
 use crate::bench::*;
 use crate::client::*;
@@ -6,17 +7,17 @@ use crate::script::*;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 
-/// What a client says, and what it waits for before it goes on.
+/// A step of the client, and what it waits for.
 enum Step {
-    /// A request that is answered, by its id.
+    /// A request with its id, for which the client waits for the response.
     Ask(&'static str, &'static str),
-    /// Something that makes the server send a message of this method.
+    /// A message that makes the server send a message of this method.
     Tell(&'static str, &'static str),
 }
 
 use Step::{Ask, Tell};
 
-/// Odd, and right: white space, escapes, numbers, members that nobody knows, every kind of id.
+/// Unusual but valid: white space, escapes, numbers, unknown members, every kind of id.
 const CONVERSATION: &[Step] = &[
     Ask(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#, "\"p\""),
     Ask(r#" { "id" : 1e2 , "method":"ping", "jsonrpc":"2.0","vendor":{"b":1,"a":[ ]} } "#, "1e2"),
@@ -100,7 +101,7 @@ fn script(bench: &Bench, name: &str) -> Script {
     script
 }
 
-/// What the client heard and what the server read, line by line.
+/// The lines that the client received and those that the server read.
 fn converse(script: &Script, mut client: Client) -> (Vec<String>, Vec<String>) {
     client.begin_with("2025-06-18", &json!({ "sampling": {}, "elicitation": {}, "roots": {} }));
     for step in CONVERSATION {
@@ -130,12 +131,12 @@ fn what_is_none_of_the_gates_business_passes_byte_for_byte() {
     let gated = script(&bench, "gated");
     let (heard, read) = converse(&gated, Client::through_gate(&bench, &[], &gated.launch()));
     assert_eq!(heard, heard_alone);
-    // The gate's own lists aside, the server has read the same.
+    // Except for the gate's own list requests, the server has read the same.
     let others = read.iter().filter(|line| !line.contains("\"tools/list\"")).cloned();
     assert_eq!(others.collect::<Vec<String>>(), read_alone);
     assert!(read.len() > read_alone.len(), "the gate has not even listed");
     let asked = CONVERSATION.iter().filter(|step| matches!(step, Ask(..))).count() as u64;
-    // The handshake and the call are requests too; what answers the server's request is none.
+    // The handshake and the call are requests as well; the response to the server's request is not.
     receipts_are_complete(&bench, asked + 1);
 }
 
@@ -156,7 +157,7 @@ fn what_is_shown_of_a_list_keeps_its_bytes() {
     client.end().exits(0);
 }
 
-/// A session with the two tools, whose server must never read the word `smuggled`.
+/// A session with the two tools, whose server must never receive the word `smuggled`.
 fn guarded() -> (Bench, Script, Client) {
     let bench = Bench::new();
     let script = Script::new(&bench);
@@ -344,7 +345,8 @@ fn a_server_request_that_is_still_open_does_not_hold_up_the_client() {
     client.end().exits(0);
 }
 
-/// Which of two ids the client waits for is not known: the answer names none, and the client does not wait for ever.
+/// It is unknown which of two ids the client waits for: the response has none, and the client does
+/// not wait forever.
 #[test]
 fn a_request_with_two_ids_is_answered_without_one() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! What a person types, and what becomes of the files.
+//! Commands that users type, and their effects on the files.
 
 use crate::bench::*;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -22,7 +22,7 @@ pub(crate) const CURSOR: &str = r#"{
 "#;
 const CODEX: &str = "# mine\n[mcp_servers.memory]\ncommand = \"memory\" # here\n";
 
-/// A file in the home of the person.
+/// Creates a file in the user's home.
 pub(crate) fn place(bench: &Bench, path: &str, text: &str) -> PathBuf {
     let path = bench.path(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -81,7 +81,7 @@ fn there_and_back_with_all_hosts() {
     assert!(
         wired.0.contains("// my servers") && wired.0.contains("\"run\", \"--server=cursor.files\"")
     );
-    // This home is not the usual one, so the entry names it.
+    // This home is not the default, so the entry names it.
     assert!(
         wired.0.contains(&format!("\"--home\", \"{}\"", bench.home().display())),
         "{}",
@@ -125,7 +125,7 @@ fn unwire_leaves_what_a_person_guarded_and_says_so() {
 }
 
 #[test]
-fn a_host_that_nobody_knows_is_a_sentence_of_its_own() {
+fn an_unknown_host_has_its_own_error_message() {
     let bench = Bench::new();
     let said = |host| bench.run(["wire", host]).exits(2).err;
     assert!(
@@ -138,21 +138,21 @@ fn a_host_that_nobody_knows_is_a_sentence_of_its_own() {
 }
 
 #[test]
-fn nobody_is_asked_where_nobody_is() {
+fn no_question_is_asked_without_a_terminal() {
     let (bench, cursor, _) = two();
     let answer = bench.run(["wire"]).exits(2);
     assert!(answer.err.contains("`--yes`"), "{}", answer.err);
     assert_eq!(read(&cursor), CURSOR);
 }
 
-/// Runs a command at a terminal on which a line was typed.
+/// Runs a command at a terminal with one line typed.
 fn typed(line: &str, mut command: Command) -> Answer {
     let mut person = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
     grantpt(&person).unwrap();
     unlockpt(&person).unwrap();
     let name = ptsname(&person, Vec::new()).unwrap();
     let program = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    // The terminal keeps the line until it is read.
+    // The terminal buffers the line until it is read.
     person.write_all(line.as_bytes()).unwrap();
     command.stdin(program);
     answer(command)
@@ -208,7 +208,7 @@ fn a_server_that_the_host_signs_in_to_is_wired_to_sign_in_and_unwired_to_the_sam
     assert!(plan.contains("`wire --sign-in` guards it"), "{plan}");
     let said = bench.run(["wire", "--sign-in", "--yes"]).exits(0).out;
     assert!(said.contains("holdpoint sign-in cursor.login"), "{said}");
-    // Only the one without a credential signs in.
+    // Only the entry without a credential signs in.
     assert_eq!(read(&cursor).matches("\"--sign-in\"").count(), 1, "{}", read(&cursor));
     assert!(!read(&codex).contains("--sign-in"));
     let states = states(&bench.run(["hosts", "cursor", "--json"]).exits(0).json());
@@ -225,7 +225,7 @@ fn the_file_that_is_named_is_the_only_one_that_is_touched() {
     bench.run(["wire", "--config", "elsewhere/servers.json", "--yes"]).exits(0);
     assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));
     assert!(read(&other).contains("\"--server=config.files-"));
-    // It is in no usual place, and is found again all the same.
+    // The file is in an unusual place, but is found again.
     bench.run(["unwire", "--yes"]).exits(0);
     assert_eq!(read(&other), CURSOR);
     bench.run(["wire", "--config", "elsewhere/none.json", "--yes"]).exits(2);
@@ -263,7 +263,8 @@ fn secrets_are_not_printed() {
     }
 }
 
-/// Taking the gate away lets a server go that an incident stops, as ending the incident does.
+/// Removing the gate releases a server that an incident stops, so it requires a person, like ending
+/// the incident.
 #[test]
 fn the_gate_is_taken_away_in_an_incident_by_a_person_alone_and_that_is_recorded() {
     let (bench, cursor, _) = two();
@@ -279,7 +280,7 @@ fn the_gate_is_taken_away_in_an_incident_by_a_person_alone_and_that_is_recorded(
     }
     typed("n\n", bench.command([&unwire[..], &["cursor.files"]].concat())).exits(10);
     assert_eq!(read(&cursor), wired);
-    // The incident is about one server: the others' gates can be taken away as ever.
+    // The incident concerns one server: the gates of others can be removed as usual.
     bench.run([&unwire[..], &["cursor.docs"]].concat()).exits(0);
     let command = bench.command([&unwire[..], &["cursor.files"]].concat());
     typed("y\n", command).exits(0).says("An incident is on");
@@ -323,7 +324,7 @@ fn files_of_the_project_are_found_from_inside_it() {
 }
 
 #[test]
-fn pins_and_status_are_shown_beside_the_server() {
+fn pins_and_status_are_shown_with_the_server() {
     let (bench, _, _) = two();
     let capture = r#"{"tools":[{"name":"look","inputSchema":{"type":"object"}}]}"#;
     bench.file("capture.json", capture);
@@ -334,7 +335,7 @@ fn pins_and_status_are_shown_beside_the_server() {
     assert!(bench.run(["hosts"]).exits(0).out.contains("1 tool pinned"));
 }
 
-/// An option that `run` has and `hosts` does not know would make a guarded server look like one that is not.
+/// If `run` had an option that `hosts` does not know, a guarded server would look unguarded.
 #[test]
 fn an_entry_with_any_option_of_run_is_recognized() {
     let help = Bench::new().run(["run", "--help"]).exits(0).out;
@@ -385,7 +386,7 @@ fn hosts_are_pointed_at_a_gateway_and_back() {
     assert!(states(&hosts).contains(&"cursor.holdpoint gateway".to_owned()), "{hosts}");
     bench.run(["hosts"]).exits(0).says("leads to the gateway at https://mcp.example.com");
     only(&["--yes"]).exits(0).says("nothing to wire");
-    // A gate is put in front of the others only.
+    // Only the other servers get a gate.
     bench.run(["wire", "--yes"]).exits(0).says("wired 3 servers in 2 files");
     bench.run(["unwire", "--yes"]).exits(0);
     assert_eq!((read(&cursor), read(&codex)), (CURSOR.to_owned(), CODEX.to_owned()));

@@ -1,4 +1,4 @@
-//! A process that is killed at any moment leaves the old file or the new one, whole, and a way back.
+//! A process that is killed at any moment leaves the complete old or new file, and a way back.
 
 use crate::bench::*;
 use crate::files::{CURSOR, place};
@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Each round is two processes; the moments are spread over the time that one takes.
+/// Each round runs two processes; the kills are spread over the running time of one.
 const ROUNDS: u32 = 24;
 
 #[test]
@@ -35,7 +35,7 @@ fn killed_at_any_moment_the_file_is_the_old_or_the_new_one() {
         }
     }
     assert!(old > 0, "every process was quicker than its death: {new}");
-    // Whatever was left behind, the way back is there.
+    // Whatever was left behind, unwiring works.
     bench.run(["wire", "--yes"]).exits(0);
     bench.run(["unwire", "--yes"]).exits(0);
     assert_eq!(fs::read_to_string(&file).unwrap(), CURSOR);

@@ -1,5 +1,5 @@
-//! `hosts`, `wire` and `unwire` with the real binary: configuration files in a home of the test's own, real hosts where they
-//! are installed, a process that is killed.
+//! `hosts`, `wire` and `unwire` with the real binary: configuration files in the test's home, real
+//! hosts if installed, and killed processes.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

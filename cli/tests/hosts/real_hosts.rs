@@ -1,7 +1,8 @@
-//! Real hosts, driven without a model: they read the wired files, start the gate, and reach real servers through it.
+//! Real hosts, run without a model: they read the wired files, start the gate, and reach real
+//! servers through it.
 //!
-//! `scripts/install-test-tools` puts them where the real servers are. Where they are not, the tests say so; with `CI=true`
-//! that is a failure.
+//! `scripts/install-test-tools` installs them along with the real servers. If they are missing, the
+//! tests report it; with `CI=true` they fail.
 
 use crate::bench::*;
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use testing::newest_release;
 
-/// A host with the person's home of this bench, and nothing of the tester's.
+/// A host with this bench's home directory, and without the tester's settings.
 fn host(bench: &Bench, release: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(release.join("launch"));
     for (name, _) in std::env::vars_os() {
@@ -46,7 +47,7 @@ fn claude_code_connects_through_the_gate_and_says_what_to_do_about_a_stopped_ser
     let listed = answer(host(&bench, &claude, &["mcp", "list"])).exits(0).out;
     assert!(listed.contains("holdpoint run --server=claude-code.everything"), "{listed}");
     assert!(listed.contains("Connected") && !listed.contains("Failed"), "{listed}");
-    // It listed through the gate, so its tools are pinned.
+    // The host listed through the gate, so the tools are pinned.
     let hosts = bench.run(["hosts", "--json"]).exits(0).json();
     assert!(hosts["files"][0]["servers"][0]["pins"]["tools"].as_u64().unwrap() > 5, "{hosts}");
     bench.run(["quarantine", "claude-code.everything"]).exits(0);
@@ -56,12 +57,12 @@ fn claude_code_connects_through_the_gate_and_says_what_to_do_about_a_stopped_ser
         "{listed}"
     );
     assert!(!listed.contains("✔ Connected"), "{listed}");
-    // The server has tools for clients that have roots or show questions, as this one does.
+    // The server has tools for clients with roots or elicitation, such as this one.
     bench.run(["release", "claude-code.everything"]).exits(0).says("the server is verified");
     bench.run(["check", "claude-code.everything"]).exits(0);
     let listed = answer(host(&bench, &claude, &["mcp", "list"])).exits(0).out;
     assert!(listed.contains("✔ Connected") && !listed.contains("holdpoint release"), "{listed}");
-    // The host has written its file anew since; what is ours goes all the same.
+    // The host has rewritten its file since; our entries are removed anyway.
     bench.run(["unwire", "--yes"]).exits(0);
     let text = fs::read_to_string(bench.path(".claude.json")).unwrap();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -141,7 +142,7 @@ fn the_inspector_lists_and_calls_through_a_wired_file_and_is_told_what_a_person_
             &inspector,
             &["--cli", "--config", file.to_str().unwrap(), "--server", "everything"],
         );
-        // It needs the Node that was installed beside it.
+        // It needs the Node that was installed next to it.
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", programs.display())).args(words);
         answer(command)

@@ -1,4 +1,5 @@
-//! `doctor` says what is so: each finding from the state that causes it, and its twin from one that does not.
+//! `doctor` reports the actual state: each finding is tested with a state that causes it and one
+//! that does not.
 
 use crate::bench::*;
 use crate::station::*;
@@ -40,7 +41,7 @@ fn with_nothing_there_it_has_only_notes() {
 }
 
 #[test]
-fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
+fn an_unguarded_server_is_an_error_that_the_suggested_command_fixes() {
     let station = Station::new();
     station.cursor(&json!({ "time": server(), "files": guarded_server("cursor.files", binary()) }));
     let document = doctor(&station, 15);
@@ -53,7 +54,7 @@ fn a_server_that_is_not_guarded_is_wrong_and_the_line_mends_it() {
     let page = "holdpoint help doctor#host_unwired";
     let shown = station.run(&["doctor"]).exits(15).says("you are less protected");
     assert_eq!(shown.out.lines().last(), Some("next: holdpoint wire"), "{}", shown.out);
-    // All about one host stands below its name, without repeating it.
+    // All findings about a host are listed below its name, without repeating it.
     let below = shown.out.lines().skip_while(|line| *line != "Cursor").nth(1).unwrap();
     assert!(below.starts_with("  ✗ `time` is not guarded"), "{}", shown.out);
     station.run(&["doctor", "-v"]).exits(15).says(page);
@@ -120,11 +121,11 @@ fn a_command_that_is_gone_is_wrong_and_so_is_a_program_that_only_has_the_name() 
     finds_no(&document, "command_gone");
     station.run(&["status"]).exits(0).says("1 server of a host is not guarded");
     station.run(&["hosts"]).exits(0).says("another program").never_says("  wired\n");
-    // A copy of this very program is the gate, wherever it is.
+    // A copy of this program counts as the gate, wherever it is.
     fs::remove_file(&gone).unwrap();
     fs::copy(binary(), &gone).unwrap();
     finds_no(&doctor(&station, 0), "command_other");
-    // The folders of the entry's own `PATH` decide where a name leads.
+    // The entry's own `PATH` decides what a name refers to.
     let mut entry = guarded_server("cursor.time", "holdpoint");
     let folder = station.bench.path("evil");
     fs::create_dir_all(&folder).unwrap();
@@ -147,7 +148,7 @@ fn a_name_with_a_line_break_prints_no_finding_of_its_own() {
     servers.insert(padded, server());
     servers.insert(format!("{name}2"), json!({ "url": "https://example.com/mcp" }));
     station.cursor(&Value::Object(servers));
-    // Files of a project, too, are called what others want.
+    // Other people choose the names of a project's files too.
     let folder = station.bench.path(".continue/mcpServers");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(format!("z{}✓ Cursor: 9 servers.yaml", " ".repeat(150))), "{").unwrap();
@@ -188,7 +189,8 @@ fn variables_of_an_entry_that_change_its_gate_are_wrong() {
         assert!(finds(&document, "entry_variable")["say"].as_str().unwrap().contains(name));
         finds_no(&document, "entry_home");
     }
-    // The same home by another way, the server's own variables, and what `wire` writes are fine.
+    // The same home by a different path, the server's own variables, and what `wire` writes are
+    // fine.
     let document = looked("HOLDPOINT_HOME", home.to_str().unwrap(), 0);
     finds_no(&document, "entry_home");
     for name in ["TOKEN", "HOLDPOINT_URL", "HOLDPOINT_HEADER_AUTHORIZATION"] {
@@ -196,7 +198,7 @@ fn variables_of_an_entry_that_change_its_gate_are_wrong() {
     }
 }
 
-/// JSON readers take the first or the last of two members with one name, and some take no regard of case.
+/// JSON parsers take the first or the last of two members with the same name, and some ignore case.
 #[test]
 fn an_entry_that_lost_its_gate_to_a_second_command_or_an_address_is_wrong() {
     let station = Station::new();
@@ -225,7 +227,7 @@ fn an_entry_that_lost_its_gate_to_a_second_command_or_an_address_is_wrong() {
         station.run(&["hosts"]).exits(0).says("names holdpoint, but");
         station.run(&["status"]).exits(0).says("1 server of a host is not guarded");
     }
-    // Of a variable that is set twice, the host may take either.
+    // If a variable is set twice, the host may use either value.
     station.run(&["status"]).exits(0);
     let home = station.bench.home();
     let home = home.display();
@@ -268,9 +270,9 @@ fn two_entries_with_one_id_are_a_note() {
     finds_no(&doctor(&station, 0), "servers_share_id");
 }
 
-/// The line that is shown for a name without a path does what it says.
+/// The command suggested for a program that is not on `PATH` fixes the entry.
 #[test]
-fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
+fn the_suggested_command_fixes_a_program_that_is_not_on_path() {
     let station = Station::new();
     station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
     let document = doctor(&station, 15);
@@ -281,7 +283,7 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
     let document = doctor(&station, 0);
     finds_no(&document, "command_gone");
     finds_no(&document, "command_other");
-    // Where a shell finds it, it is left to whoever wrote it.
+    // If a shell can find it, the entry stays as its author wrote it.
     station.cursor(&json!({ "time": guarded_server("cursor.time", "holdpoint") }));
     station.program("holdpoint", "#!/bin/sh\n");
     station.run(&["wire", "--yes"]).exits(0).says("nothing to wire");
@@ -290,11 +292,11 @@ fn a_command_by_name_that_is_not_found_is_mended_by_the_line() {
     finds(&document, "command_other");
 }
 
-/// Only the host knows where it looks for a path that begins in no folder.
+/// Only the host knows what a relative path is relative to.
 #[test]
-fn a_command_by_half_a_path_that_is_not_found_is_mended_by_wiring_anew() {
+fn wiring_again_fixes_a_relative_path_that_is_not_found() {
     let station = Station::new();
-    // A person wrote it: it is taken out only by its name.
+    // A person wrote the entry, so it is only removed by name.
     station.cursor(&json!({ "time": guarded_server("time", "tools/holdpoint") }));
     let document = doctor(&station, 15);
     let line = finds(&document, "command_gone")["mend"].as_str().unwrap().to_owned();
@@ -308,7 +310,7 @@ fn a_command_by_half_a_path_that_is_not_found_is_mended_by_wiring_anew() {
     finds_no(&doctor(&station, 0), "command_gone");
 }
 
-/// An entry with more options of `run`.
+/// An entry with additional options of `run`.
 fn with_options(options: &[&str]) -> Value {
     let mut entry = guarded_server("cursor.time", binary());
     let words = entry["args"].as_array_mut().unwrap();
@@ -335,7 +337,7 @@ fn an_entry_that_is_looser_than_the_configuration_is_a_note() {
     finds_no(&document, "posture_monitor");
     let document = looked(&["--posture=strict", "--relist-max-age=30", "--flavor=enclaved"]);
     finds_no(&document, "entry_looser");
-    // What is configured alike is told of once, and not of the entry.
+    // If the configuration says the same, it is reported once, and not for the entry.
     station.run(&["status"]).exits(0);
     station.bench.configure("posture = \"monitor\"\n");
     let document = looked(&["--posture=monitor"]);
@@ -456,7 +458,7 @@ fn a_key_for_arguments_that_no_gate_can_use_is_wrong() {
     fs::write(&key, [7; 1]).unwrap();
     let document = doctor(&station, 15);
     let said = finds(&document, "args_key_unusable")["say"].as_str().unwrap().to_owned();
-    // The gate says the same.
+    // The gate reports the same.
     station.run(&["run", "--server", "m", "--", "cat"]).exits(14).says(&said);
     station.bench.configure("[receipts]\nargs_hash = \"plain\"\n");
     finds_no(&doctor(&station, 0), "args_key_unusable");
@@ -523,7 +525,7 @@ fn a_watcher_that_is_installed_and_does_not_run_is_wrong() {
     let station = Station::new();
     station.run(&["watch", "--install"]).exits(0);
     let document = doctor(&station, 15);
-    // Where systemd does not run, as in a container, installing the watcher again would not start it.
+    // If systemd is not running, as in a container, reinstalling the watcher would not start it.
     let has_systemd = std::path::Path::new("/run/systemd/system").is_dir();
     let mend =
         if has_systemd { "holdpoint watch --install" } else { "holdpoint watch --uninstall" };
@@ -536,12 +538,13 @@ fn a_watcher_that_is_installed_and_does_not_run_is_wrong() {
     assert_eq!(status.out.contains("--install"), has_systemd, "{}", status.out);
 }
 
-/// The binary by another name, in a folder that may be open to others.
+/// A copy of the binary under another name, in a folder with this mode.
 fn copied(station: &Station, mode: u32) -> Value {
     let folder = station.bench.path("open");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("holdpoint");
-    // By another process: a program that this one has open for writing cannot be started.
+    // Copy with another process: a program that this process has open for writing cannot be
+    // started.
     assert!(
         std::process::Command::new("cp").arg(binary()).arg(&program).status().unwrap().success()
     );
@@ -572,7 +575,7 @@ fn a_program_that_a_shell_does_not_find_is_a_note() {
     let mut command = station.command(["doctor", "--json"]);
     command.env("PATH", "/nowhere");
     finds(&answer(command).exits(0).json(), "program_not_on_path");
-    // A program that only has the name is not found: what is typed would go to it.
+    // A program with the same name is not the gate, although commands would run it.
     station.program("holdpoint", "#!/bin/sh\n");
     finds(&doctor(&station, 15), "program_other");
     let path = station.bench.path("ours");

@@ -1,4 +1,5 @@
-//! `install.sh`: a release that is what its sums and its signature say is installed, with consent, and no other.
+//! `install.sh`: installs a release that matches its checksums and signature, with consent, and no
+//! other.
 
 use crate::bench::*;
 use crate::station::*;
@@ -13,7 +14,7 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../install.sh")
 }
 
-/// A program with these words, which has to do what it is for.
+/// Runs a program, which must succeed.
 #[track_caller]
 fn does(program: &str, words: &[&str], folder: &Path) {
     let output = Command::new(program)
@@ -29,13 +30,13 @@ fn does(program: &str, words: &[&str], folder: &Path) {
     );
 }
 
-/// A release in a folder: the archive with a program in it, its sums, the installer.
+/// A release in a folder: the archive with a program, the checksums, the installer.
 fn release(station: &Station, program: &str) -> PathBuf {
     let folder = station.bench.path("release");
     let packed = folder.join("holdpoint-0.0.0");
     fs::create_dir_all(&packed).unwrap();
     fs::copy(program, packed.join("holdpoint")).unwrap();
-    // A binary with all that a debugger needs is large: it is packed quickly rather than well.
+    // A debug binary is large, so use fast compression.
     does("tar", &["-I", "gzip -1", "-cf", ARCHIVE, "holdpoint-0.0.0"], &folder);
     fs::remove_dir_all(packed).unwrap();
     fs::copy(source(), folder.join("install.sh")).unwrap();
@@ -47,7 +48,7 @@ fn sums(folder: &Path) {
     does("sh", &["-c", &format!("sha256sum {ARCHIVE} > SHA256SUMS")], folder);
 }
 
-/// Signs the sums, and puts the public key into the installer.
+/// Signs the checksums, and puts the public key into the installer.
 fn sign(folder: &Path) {
     does("openssl", &["genpkey", "-algorithm", "ed25519", "-out", "key.pem"], folder);
     does("openssl", &["pkey", "-in", "key.pem", "-pubout", "-out", "public.pem"], folder);
@@ -70,7 +71,7 @@ fn sign(folder: &Path) {
     fs::write(folder.join("install.sh"), signed).unwrap();
 }
 
-/// Runs the installer with no terminal to ask at.
+/// Runs the installer without a terminal.
 fn install(station: &Station, folder: &Path, words: &[&str]) -> Answer {
     answer(installer(station, folder, words))
 }
@@ -96,7 +97,7 @@ fn with_a_server() -> (Station, PathBuf) {
     (station, folder)
 }
 
-/// The same with a release of something that is never to be installed.
+/// The same with a release of a program that must never be installed.
 fn with_something_else() -> (Station, PathBuf) {
     let station = Station::new();
     station.cursor(&json!({ "time": server() }));
@@ -117,7 +118,7 @@ fn it_installs_guards_and_watches_with_consent() {
     assert_eq!(station.command_of("time"), installed(&station).to_str().unwrap());
     #[cfg(target_os = "linux")]
     assert!(fs::read_to_string(station.unit()).unwrap().contains("--auto"));
-    // Once more is an update, and changes nothing of the host.
+    // Installing again is an update, and changes nothing for the host.
     let wired = fs::read_to_string(station.cursor_path()).unwrap();
     install(&station, &folder, &["--yes"]).exits(0);
     assert_eq!(fs::read_to_string(station.cursor_path()).unwrap(), wired);
@@ -176,7 +177,7 @@ fn a_signed_release_is_installed_and_one_with_another_signature_is_not() {
     let (station, folder) = with_something_else();
     sign(&folder);
     install(&station, &folder, &["--dry-run"]).exits(0).says("is signed with the release key");
-    // New sums for another archive, which the key's owner never saw.
+    // New checksums for a different archive, which the owner of the key did not sign.
     fs::write(folder.join("note"), "").unwrap();
     does("tar", &["-czf", ARCHIVE, "note"], &folder);
     sums(&folder);
@@ -210,7 +211,7 @@ fn root_is_refused_and_a_user_is_not() {
     }
 }
 
-/// A download that breaks off must not run half of the script.
+/// An interrupted download must not run half of the script.
 #[test]
 fn a_script_that_was_cut_off_does_nothing() {
     let (station, folder) = with_something_else();
@@ -233,12 +234,12 @@ fn only_https_is_fetched() {
     answer(command).exits(1).says("only https");
 }
 
-/// From nothing to a held call, as a new user goes through it.
+/// From nothing to a held call, as a new user would go.
 #[test]
 fn a_call_is_held_within_the_first_minute() {
     let station = Station::new();
     let folder = release(&station, binary());
-    // The archive is found beside the script, by the name of this system.
+    // The archive is found next to the script, under the name of this system.
     let system = match std::env::consts::OS {
         "macos" => "apple-darwin",
         _ => "unknown-linux-test",

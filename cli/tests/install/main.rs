@@ -1,5 +1,5 @@
-//! Coming, staying and leaving: the installer, the watcher, `doctor` and `uninstall`, with hosts' files in a home of their
-//! own and a service manager that only writes down what it was told.
+//! Installing, running and removing: the installer, the watcher, `doctor` and `uninstall`, with
+//! hosts' files in their own home, and a service manager that only records its commands.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The program as package managers bring it: what hosts are told to start, and the packages themselves.
+//! The program as installed by package managers: what hosts are told to start, and the packages
+//! themselves.
 
 use crate::bench::*;
 use crate::station::*;
@@ -10,7 +11,7 @@ use std::process::Command;
 const NPX: &str = ".npm/_npx/8a45/node_modules/@holdpoint/linux-x64/bin";
 const UVX: &str = ".cache/uv/archive-v0/9Nqr/bin";
 
-/// This program in a folder of the user's home.
+/// Copies this program into a folder of the user's home.
 fn placed(station: &Station, folder: &str) -> PathBuf {
     let folder = station.bench.path(folder);
     fs::create_dir_all(&folder).unwrap();
@@ -54,14 +55,15 @@ fn a_program_that_a_package_manager_fetched_is_copied_and_the_copy_is_named() {
         assert_eq!(station.command_of("time"), copy.to_str().unwrap());
         assert_eq!(fs::metadata(&copy).unwrap().len(), fs::metadata(binary()).unwrap().len());
         run(&station, &copy, &["--version"]).exits(0);
-        // The launcher that a package manager puts first in `PATH` is not another program.
+        // The launcher that a package manager puts first in `PATH` does not count as a different
+        // program.
         station.program("holdpoint", "#!/bin/sh\n");
         let report = run(&station, &fetched, &["doctor", "--json"]).exits(0).json();
         let codes = report["findings"].as_array().unwrap().iter().map(|one| &one["code"]);
         assert_eq!(codes.filter(|code| *code == "program_found").count(), 1, "{report:#}");
         let left = fs::read_dir(copy.parent().unwrap()).unwrap().count();
         assert_eq!(left, 1, "nothing else is left there");
-        // The way back is that of any other entry.
+        // Unwiring works as for any other entry.
         run(&station, &fetched, &["unwire", "--yes"]).exits(0);
         assert_eq!(station.command_of("time"), "uvx");
     }
@@ -132,16 +134,16 @@ fn doctor_names_entries_whose_program_is_fetched_or_may_be_deleted() {
         assert!(codes.contains(&code), "{code}: {report:#}");
     }
     assert!(!codes.contains(&"host_unwired") && !codes.contains(&"command_other"), "{report:#}");
-    // Nothing of it is wrapped once more.
+    // None of the entries is wrapped again.
     station.run(&["wire", "--yes"]).exits(0).says("nothing to wire");
-    // What `doctor` says to type points both to a program that stays.
+    // The command that `doctor` suggests makes both entries use an installed program.
     let fix = ["--server", "cached", "--server", "fetched", "--yes"];
     station.run(&[&["unwire"][..], &fix].concat()).exits(0);
     station.run(&[&["wire"][..], &fix].concat()).exits(0);
     assert!(station.is_guarded("cached") && station.is_guarded("fetched"));
 }
 
-/// Packages of a program that says what it was started with.
+/// Packages of a program that prints its arguments.
 fn packages(station: &Station) -> PathBuf {
     station.program("stand-in", "#!/bin/sh\necho \"stand-in $*\"\nexit 7\n");
     let out = station.bench.path("packages");
@@ -154,7 +156,7 @@ fn packages(station: &Station) -> PathBuf {
     out
 }
 
-/// A command with nothing of this account but where programs are.
+/// A command with nothing from this account except the paths of programs.
 fn in_clean_account(station: &Station, program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("HOME", station.bench.path("account"));
@@ -175,7 +177,7 @@ fn npx_starts_the_program_from_local_packages() {
     command.args(["--offline", "-y", "-p"]).arg(out.join("holdpoint-linux-x64-0.1.0.tgz"));
     command.arg("-p").arg(out.join("holdpoint-0.1.0.tgz")).args(["holdpoint", "run", "--", "x"]);
     answer(command).exits(7).says("stand-in run -- x");
-    // Without the platform's package the launcher says so, and starts nothing.
+    // Without the platform's package, the launcher reports it and starts nothing.
     let mut alone = in_clean_account(&station, Path::new("npx"));
     alone.args(["--offline", "-y", "-p"]).arg(out.join("holdpoint-0.1.0.tgz")).arg("holdpoint");
     answer(alone).exits(12).says("@holdpoint/linux-x64 is not installed");

@@ -1,4 +1,4 @@
-//! What `scripts/dist` makes: a list of parts and a bundle that other programs can read.
+//! The output of `scripts/dist`: an SBOM and a bundle that other programs can read.
 
 use crate::bench::*;
 use crate::station::*;
@@ -17,7 +17,7 @@ fn target() -> &'static str {
     if cfg!(target_os = "macos") { "aarch64-apple-darwin" } else { "x86_64-unknown-linux-gnu" }
 }
 
-/// A release of a program that answers nothing but what the script asks of it.
+/// A release of a program that only supports what the script needs.
 fn made(station: &Station, words: &[&str]) -> (Answer, PathBuf) {
     station
         .program("stand-in", "#!/bin/sh\ncase $1 in man) mkdir -p \"$3\";; esac\necho stand-in\n");
@@ -30,7 +30,7 @@ fn made(station: &Station, words: &[&str]) -> (Answer, PathBuf) {
     (answer(command), out)
 }
 
-/// Today at noon: the same for two releases that one test makes.
+/// Today at noon, so that two releases in one test get the same time.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     since - since % DAY_SECONDS + DAY_SECONDS / 2
@@ -165,7 +165,7 @@ fn both_lists_of_parts_say_the_same() {
     let found: BTreeSet<String> =
         packages.iter().map(|package| format!("{:?}", described(package))).collect();
     assert_eq!(found, expected);
-    // What the specification requires of each package, and that its name is one.
+    // The members that the specification requires for each package, and unique identifiers.
     let mut identifiers = BTreeSet::from(["SPDXRef-DOCUMENT"]);
     for package in packages {
         for name in ["name", "downloadLocation", "licenseDeclared", "licenseConcluded"] {
@@ -219,7 +219,7 @@ fn a_release_without_a_contact_has_no_security_txt_and_says_so() {
     }
 }
 
-/// The quick reference names a command; this runs it.
+/// Runs the command that the quick reference names.
 #[test]
 fn the_number_of_dependencies_in_the_quick_reference_is_true() {
     let page = fs::read_to_string(root().join("docs/security-quick-reference.md")).unwrap();
@@ -245,7 +245,7 @@ fn response_times_stand_where_people_look_for_them() {
     }
 }
 
-/// What the bundle's host is told to start is what our arguments understand.
+/// The command in the bundle's manifest must parse.
 #[test]
 fn the_bundles_manifest_fits_the_program() {
     let manifest = read_json(&root().join("dist/manifest.json"));
@@ -268,7 +268,7 @@ fn the_bundles_manifest_fits_the_program() {
     for (name, text) in start["env"].as_object().unwrap() {
         command.env(name, value(text.as_str().unwrap()));
     }
-    // Nobody is there at this address: it is reached for, and that is all that the arguments can bring about.
+    // Nothing listens at this address: the attempt to connect shows that the arguments are valid.
     let answer = answer(command);
     assert_ne!(answer.code, Some(2), "{}", answer.err);
     let entry = manifest["server"]["entry_point"].as_str().unwrap();

@@ -1,4 +1,5 @@
-//! A user with a host: a bench, files of Cursor in its home, and a `systemctl` that writes down its orders.
+//! A user with a host: a bench, Cursor's files in its home, and a `systemctl` that records its
+//! commands.
 
 use crate::bench::*;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a tester may have set, and what would lead out of the home of the test.
+/// Variables that a tester may have set, and that would lead out of the test's home.
 const NOT_INHERITED: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
     "CLINE_MCP_SETTINGS_PATH",
@@ -37,7 +38,7 @@ impl Station {
         station
     }
 
-    /// Puts a script where it is found before all others.
+    /// Puts a script where it is found before any other program.
     pub(crate) fn program(&self, name: &str, script: &str) {
         let path = self.bench.path("bin").join(name);
         fs::write(&path, script).unwrap();
@@ -65,13 +66,13 @@ impl Station {
         answer(self.command(words))
     }
 
-    /// What was told to the service manager and to the desktop.
+    /// The commands sent to the service manager and the desktop.
     pub(crate) fn orders(&self) -> String {
         let path = self.bench.path("orders");
         fs::read_to_string(path).unwrap_or_default()
     }
 
-    /// Waits for an order: nobody waits for the desktop to have taken it.
+    /// Waits for a command: nothing waits for the desktop to process it.
     #[track_caller]
     pub(crate) fn is_ordered(&self, words: &str) {
         testing::wait_until(words, || self.orders().contains(words));
@@ -86,14 +87,14 @@ impl Station {
         self.bench.path(".cursor/mcp.json")
     }
 
-    /// Cursor has these servers.
+    /// Gives Cursor these servers.
     pub(crate) fn cursor(&self, servers: &Value) {
         let path = self.cursor_path();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, format!("{:#}\n", json!({ "mcpServers": servers }))).unwrap();
     }
 
-    /// The command of a server of Cursor.
+    /// The command of one of Cursor's servers.
     pub(crate) fn command_of(&self, server: &str) -> String {
         let text = fs::read_to_string(self.cursor_path()).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
@@ -117,7 +118,7 @@ pub(crate) fn server() -> Value {
     json!({ "command": "uvx", "args": ["mcp-server-time"] })
 }
 
-/// As `wire` leaves it.
+/// An entry as `wire` writes it.
 pub(crate) fn guarded_server(id: &str, program: &str) -> Value {
     json!({ "command": program, "args": ["run", "--server", id, "--", "uvx", "mcp-server-time"] })
 }

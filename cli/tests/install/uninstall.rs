@@ -1,11 +1,12 @@
-//! Leaving: every host as it was, no watcher, no binary; pins and receipts stay unless they are to go.
+//! Uninstalling: every host is restored, the watcher and the binary are removed; pins and receipts
+//! stay unless they are to be purged.
 
 use crate::bench::*;
 use crate::station::*;
 use serde_json::json;
 use std::fs;
 
-/// A user who has installed everything: the text of the host's file before, and the station.
+/// A user with a full installation. Returns the host's original text and the station.
 fn installed() -> (String, Station) {
     let station = Station::new();
     station.cursor(&json!({ "time": server() }));
@@ -37,7 +38,7 @@ fn everything_goes_and_pins_stay() {
     station.run(&["uninstall", "--yes"]).exits(0).never_says("unwire");
 }
 
-/// The program that runs is not the one in `~/.local/bin`, as after `cargo install`.
+/// The running program is not the one in `~/.local/bin`, as after `cargo install`.
 #[test]
 fn a_program_that_the_installer_did_not_put_there_is_named_with_the_line_that_removes_it() {
     let (_, station) = installed();
@@ -46,7 +47,7 @@ fn a_program_that_the_installer_did_not_put_there_is_named_with_the_line_that_re
     let document = station.run(&["uninstall", "--dry-run", "--json"]).exits(0).json();
     assert_eq!(document["program_kept"], json!({ "path": binary(), "remove": line }));
     station.run(&["uninstall", "--yes"]).exits(0).says("done, except for the program").says(&line);
-    // The installed one, when it is the one that runs, goes and nothing is left to say.
+    // If the installed program itself runs, it is removed, and nothing is left to report.
     let (_, station) = installed();
     let mut command = std::process::Command::new(station.bench.path(".local/bin/holdpoint"));
     command.args(["uninstall", "--yes"]).env("HOME", station.user());
@@ -111,7 +112,7 @@ fn a_file_that_cannot_be_changed_keeps_what_it_starts() {
     fs::write(station.cursor_path(), &text[..text.len() - 4]).unwrap();
     station.run(&["uninstall", "--yes"]).exits(2).says("left").says("mcp.json");
     assert!(station.bench.path(".local/bin/holdpoint").exists());
-    // One that does not name us is none of our business.
+    // A file that does not mention holdpoint is ignored.
     fs::write(station.cursor_path(), "{").unwrap();
     station.run(&["uninstall", "--yes"]).exits(0);
     assert!(!station.bench.path(".local/bin/holdpoint").exists());

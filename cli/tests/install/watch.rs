@@ -1,4 +1,4 @@
-//! The watcher acts on what is added, once, with consent, and as nobody but the user.
+//! The watcher acts once on each added server, with consent, and only with the user's rights.
 
 use crate::bench::*;
 use crate::station::*;
@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// A station whose watcher has looked once, at a host with one server.
+/// A station whose watcher has checked once, with a host with one server.
 fn begun() -> Station {
     let station = Station::new();
     station.cursor(&json!({ "old": server() }));
@@ -47,7 +47,7 @@ fn a_server_that_is_added_gets_an_id_that_no_other_file_has() {
     let text = fs::read_to_string(station.cursor_path()).unwrap();
     assert!(text.contains("--server=cursor.new-"), "{text}");
     assert!(!station.is_guarded("old"));
-    // Written back by its host, it is known by that id.
+    // If its host writes it back, it is known under that id.
     station.cursor(&json!({ "old": server(), "new": server() }));
     station.run(&["watch", "--once", "--auto"]).exits(0).says("guarded");
     assert!(station.is_guarded("new") && !station.is_guarded("old"));
@@ -80,7 +80,7 @@ fn a_server_that_its_host_writes_back_is_guarded_again() {
     assert!(station.is_guarded("new") && !station.is_guarded("old"));
 }
 
-/// Hosts empty a file before they write it.
+/// Hosts truncate a file before they write it.
 #[test]
 fn a_file_that_is_empty_for_a_moment_has_nothing_new_afterwards() {
     let station = begun();
@@ -93,7 +93,7 @@ fn a_file_that_is_empty_for_a_moment_has_nothing_new_afterwards() {
 }
 
 #[test]
-fn a_file_that_is_broken_when_the_watcher_begins_has_nothing_new_once_it_is_mended() {
+fn a_file_that_is_broken_when_the_watcher_starts_has_nothing_new_once_repaired() {
     let station = Station::new();
     station.cursor(&json!({}));
     fs::write(station.cursor_path(), "{\"mcpServers\": {").unwrap();
@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_read_is_left_alone_and_said_once() {
     fs::write(station.cursor_path(), "{\"mcpServers\": {").unwrap();
     station.run(&["watch", "--once", "--auto"]).exits(0).says("left alone");
     assert_eq!(fs::read_to_string(station.cursor_path()).unwrap(), "{\"mcpServers\": {");
-    // What was known before it broke is not new once it is mended.
+    // Servers known before the file broke are not new once it is repaired.
     station.cursor(&json!({ "old": server() }));
     station.run(&["watch", "--once", "--auto"]).exits(0).never_says("old");
     assert!(!station.is_guarded("old"));
@@ -139,7 +139,7 @@ fn a_running_watcher_sees_a_file_that_is_replaced_and_runs_alone() {
     assert_eq!(status["running"], json!(false));
 }
 
-/// Ended with the test, however that ends.
+/// Ended with the test, even if it fails.
 struct Running(std::process::Child);
 
 impl Drop for Running {
@@ -161,12 +161,12 @@ fn the_service_is_installed_started_and_removed() {
     assert_eq!(fs::read_to_string(&wanted).unwrap(), unit, "it is started at login");
     let orders = station.orders();
     assert!(orders.contains("--user restart holdpoint-watch.service"), "{orders}");
-    // Once more, otherwise: the service is what was asked for last.
+    // Installed again with other options: the service uses the last ones.
     station.run(&["watch", "--install", "--auto"]).exits(0).says("guarded");
     assert!(fs::read_to_string(station.unit()).unwrap().contains("\"--auto\""));
     let status = station.run(&["watch", "--status", "--json"]).exits(0).json();
     assert_eq!((&status["installed"], &status["auto"]), (&json!(true), &json!(true)));
-    // What was there at the installation is not new.
+    // Servers present at the installation are not new.
     station.run(&["watch", "--once", "--auto"]).exits(0).never_says("old");
     station.run(&["watch", "--uninstall"]).exits(0).says("gone");
     assert!(!station.unit().exists() && !wanted.is_symlink());

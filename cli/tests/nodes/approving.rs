@@ -1,4 +1,5 @@
-//! Calls that wait for a person, seen and decided on through every node; and nodes that are killed meanwhile.
+//! Calls that wait for approval, listed and decided through every node; and nodes that are killed
+//! meanwhile.
 
 use crate::fleet::{Arrangement, Database, Fleet, counted};
 use crate::http_client::Caller;
@@ -12,7 +13,7 @@ const CANARY: &str = "canary-of-approvals-71c2";
 
 struct Scene {
     fleet: Fleet,
-    /// Where the key of an approver is.
+    /// The file with an approver's key.
     bob: PathBuf,
 }
 
@@ -46,7 +47,7 @@ impl Scene {
         wait_until("the approver's key to count", || self.run(node, &["list"]).code == Some(0));
     }
 
-    /// What an approver types, at a node.
+    /// Runs a command as an approver, at a node.
     fn run(&self, node: usize, words: &[&str]) -> crate::bench::Answer {
         let gateway = format!("http://{}", self.fleet.nodes[node].address);
         let key = format!("file:{}", self.bob.display());
@@ -59,7 +60,7 @@ impl Scene {
         self.run(node, &["list"]).exits(0).json()
     }
 
-    /// The one call that waits, as a node shows it.
+    /// The only waiting call, as a node shows it.
     fn waiting(&self, node: usize) -> Value {
         wait_for("a call to wait", || {
             let mut calls = self.list(node)["approvals"].as_array().unwrap().clone();
@@ -72,7 +73,7 @@ fn arguments() -> Value {
     json!({"path": CANARY})
 }
 
-/// Makes the call until its server is known at the node.
+/// Makes the call once its server is known at the node.
 fn call(caller: &Caller) -> Value {
     wait_for("the server to be known at the node", || {
         let answer = caller.call("counter__count", &arguments());
@@ -107,9 +108,9 @@ fn a_call_that_waits_at_one_node_is_decided_on_through_another() {
         assert_eq!(answer.get("result").is_some(), is_made, "{answer}");
     }
     assert_eq!(counted(&call_granted(&scene, 0, 1)).1, 2, "the one that was granted and this one");
-    // The caller's own key and one that is in no group decide nowhere.
+    // The caller's own key, and one in no group, cannot decide at any node.
     assert!(scene.list(1)["approvals"].as_array().unwrap().is_empty());
-    // A node that is gone is named.
+    // A dead node is named in the response.
     let peer = scene.fleet.nodes[0].peer.clone();
     scene.fleet.nodes[0].kill();
     wait_until("the node to be missing", || scene.list(1)["missing"] == json!([peer.clone()]));
@@ -118,7 +119,7 @@ fn a_call_that_waits_at_one_node_is_decided_on_through_another() {
     assert!(said.contains(&peer), "{said}");
 }
 
-/// Has a call granted through another node than the one that it waits at.
+/// Makes a call that is granted through a different node than the one it waits at.
 fn call_granted(scene: &Scene, at: usize, through: usize) -> Value {
     let caller = scene.fleet.caller(at);
     std::thread::scope(|scope| {
@@ -144,7 +145,7 @@ fn a_retry_that_waits_at_a_second_node_goes_on_when_the_first_one_decides() {
         scene.run(0, &["grant", &id]).exits(0);
         asking.into_iter().map(|call| call.join().unwrap()).collect()
     });
-    // One of the two takes the grant. The other one asks again, and is answered that it waits.
+    // One of the two takes the grant. The other one asks again, and has to wait.
     let made = answers.iter().filter(|answer| answer.get("result").is_some()).count();
     assert_eq!(made, 1, "{answers:?}");
 }
@@ -175,20 +176,21 @@ fn a_killed_node_loses_nothing_that_was_granted_and_dispatches_nothing_that_was_
         answer["error"]["data"]["approval_id"].as_str().map(str::to_owned)
     });
     assert_ne!(granted, other);
-    // Granted through the other node; then the one that holds both is killed before the call is made.
+    // Granted through the other node; then the node that holds both calls is killed before the call
+    // is made.
     scene.run(1, &["grant", &granted]).exits(0);
     scene.fleet.nodes[0].kill();
     let second = scene.fleet.caller(1);
     let made = call(&second);
     assert_eq!(counted(&made).1, 1, "the first call that the server ever saw");
-    // Used once, and what was not granted is not made anywhere.
+    // Used once; and the call that was not granted is not made anywhere.
     approval_of(&call(&second));
     assert_eq!(approval_of(&second.call("counter__count", &json!({"path": "other"}))), other);
     let home = scene.fleet.nodes[0].home.clone();
     scene.fleet.add(home);
     let again = scene.fleet.caller(2);
     assert_eq!(approval_of(&again_until_known(&again, "other")), other);
-    // The same the other way round: granted, and the node that starts again makes it.
+    // The other way round: granted, and made by the restarted node.
     scene.run(2, &["grant", &other]).exits(0);
     scene.fleet.nodes[1].kill();
     scene.fleet.nodes[2].kill();
@@ -198,7 +200,7 @@ fn a_killed_node_loses_nothing_that_was_granted_and_dispatches_nothing_that_was_
     let made = again_until_known(&last, "other");
     assert_eq!(counted(&made).1, 1, "{made}");
     approval_of(&again_until_known(&last, "other"));
-    // No argument is in what the nodes kept.
+    // The nodes' files contain no arguments.
     for node in 0..2 {
         let kept = text_below(&scene.fleet.nodes[node].home);
         assert!(kept.contains("approval.parked"));
@@ -208,12 +210,12 @@ fn a_killed_node_loses_nothing_that_was_granted_and_dispatches_nothing_that_was_
     }
 }
 
-/// Where a node is killed in the middle of a call that was granted.
+/// Where a node is killed in the middle of a granted call.
 const BEFORE_THE_DECISION: &str = "ledger:\"approved_by\":\"";
 const AFTER_THE_DECISION: &str = "approval:recorded";
 const BEFORE_THE_CALL: &str = "approval:used";
 
-/// A node that has a grant for a call and is killed at this point of it. Nothing has reached the server.
+/// A node that has a grant for a call and is killed at this point. Nothing has reached the server.
 fn killed_at(database: Database, at: &str, others: usize) -> Scene {
     let mut scene = scene_of(database, 0, 0);
     scene.fleet.add_doomed(scene.fleet.bench.home(), at);
@@ -233,7 +235,8 @@ fn killed_at(database: Database, at: &str, others: usize) -> Scene {
     scene
 }
 
-/// The grant that a node left counts once, also if another person is asked for one more meanwhile.
+/// Asserts that a grant left by a node can be used once, even if a second approval is requested
+/// meanwhile.
 fn is_used_once(scene: &Scene, node: usize) {
     let caller = scene.fleet.caller(node);
     wait_until("the grant to be taken again", || call(&caller).get("result").is_some());
@@ -241,7 +244,7 @@ fn is_used_once(scene: &Scene, node: usize) {
     assert_eq!(scene.fleet.calls(), 1);
 }
 
-/// How often the ledger of a node has these bytes.
+/// How often a node's ledger contains this text.
 fn recorded(scene: &Scene, node: usize, text: &str) -> usize {
     text_below(&scene.fleet.nodes[node].home.join("receipts")).matches(text).count()
 }
@@ -269,7 +272,7 @@ fn a_node_that_stays_makes_the_call_that_was_granted_at_a_killed_one_once() {
         let Some(database) = Database::shared() else { return };
         let mut scene = killed_at(database, at, 1);
         is_used_once(&scene, 1);
-        // The one that was killed is back, and has nothing left to make.
+        // The killed node is back, and has no call left to make.
         scene.fleet.add(scene.fleet.bench.home());
         scene.is_ready(2);
         approval_of(&call(&scene.fleet.caller(2)));
@@ -286,7 +289,7 @@ fn a_call_whose_node_was_killed_after_the_grant_was_used_up_is_not_made_by_anoth
         assert_eq!(recorded(&scene, 0, MADE_WITH_A_GRANT), 1);
         scene.fleet.add(scene.fleet.bench.home());
         let caller = scene.fleet.caller(1);
-        // For longer than a grant is kept for a call that has taken it.
+        // Longer than a grant is reserved for the call that took it.
         let begun = Instant::now();
         let kept = Duration::from_millis(store::KEPT_FOR_TAKER_MILLISECONDS.cast_unsigned());
         wait_until("a grant that was only taken to be free again", || {
@@ -305,7 +308,7 @@ fn again_until_known(caller: &Caller, path: &str) -> Value {
     })
 }
 
-/// All that files in a folder and below have, as text.
+/// The content of all files in a folder and below, as text.
 fn text_below(folder: &std::path::Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {

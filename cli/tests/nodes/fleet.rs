@@ -1,4 +1,4 @@
-//! Nodes that share a PostgreSQL, and a server whose processes count what they are asked.
+//! Nodes that share a PostgreSQL, and a server whose processes count their calls.
 
 use crate::bench::{Bench, finish};
 use crate::http_client::Caller;
@@ -14,13 +14,13 @@ use testing::wait_for;
 
 const POLICIES: &str = r#"@id("all") permit (principal, action, resource);"#;
 
-/// A PostgreSQL for one test.
+/// The database of a test.
 pub(crate) enum Database {
-    /// That of all tests, with a schema of its own.
+    /// The PostgreSQL shared by all tests, with a separate schema.
     Shared(String),
-    /// One that the test may stop.
+    /// A PostgreSQL that the test may stop.
     Own { script: String, folder: String },
-    /// The SQLite of the home instead, for one node at a time.
+    /// The home's SQLite, for a single node.
     Home,
 }
 
@@ -92,7 +92,7 @@ impl Drop for FleetNode {
 }
 
 impl FleetNode {
-    /// Ends it without any notice.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -100,14 +100,14 @@ impl FleetNode {
         }
     }
 
-    /// Waits until it was killed in the middle of something.
+    /// Waits until the process was killed at the configured point.
     pub(crate) fn was_killed(&mut self) {
         let mut child = self.child.take().unwrap();
         let status = wait_for("the node to end", || child.try_wait().unwrap());
         assert_eq!(status.signal(), Some(rustix::process::Signal::KILL.as_raw()), "{status}");
     }
 
-    /// Ends it in order.
+    /// Ends the process cleanly.
     pub(crate) fn end(&mut self) {
         let child = self.child.take().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
@@ -115,21 +115,21 @@ impl FleetNode {
         finish(child).exits(0);
     }
 
-    /// The status and the text of `/readyz`.
+    /// The status and text of `/readyz`.
     pub(crate) fn ready(&self) -> (u16, String) {
         let found = plain_get(self.address, "/readyz", "");
         (found.0, found.1)
     }
 }
 
-/// What the nodes of a fleet are configured with.
+/// The configuration of a fleet's nodes.
 pub(crate) struct Arrangement<'a> {
-    /// Lines in `[gateway]`.
+    /// Additional lines in `[gateway]`.
     pub(crate) gateway: &'a str,
-    /// The instances that the counting server has.
+    /// The `instance` setting of the counting server.
     pub(crate) instance: &'a str,
     pub(crate) policies: &'a str,
-    /// Lines in the counting server's table.
+    /// Additional lines in the counting server's table.
     pub(crate) server: &'a str,
 }
 
@@ -140,7 +140,8 @@ impl Default for Arrangement<'_> {
 }
 
 impl Fleet {
-    /// So many nodes, with lines in `[gateway]` and the instances that the counting server has.
+    /// Starts `count` nodes with these lines in `[gateway]` and this `instance` setting of the
+    /// counting server.
     pub(crate) fn start(database: Database, count: usize, gateway: &str, instance: &str) -> Fleet {
         Fleet::arranged(
             database,
@@ -221,7 +222,7 @@ impl Fleet {
         self.add_by(command, home);
     }
 
-    /// Starts a node that is killed where `contract::trip` finds this word in this part of the program.
+    /// Starts a node that is killed at the point that `contract::trip` finds for this word.
     pub(crate) fn add_doomed(&mut self, home: PathBuf, at: &str) {
         let mut command = self.bench.command(["gateway", "--config", "gateway.toml", "--home"]);
         command.env("HOLDPOINT_TEST_KILL", at);
@@ -229,7 +230,7 @@ impl Fleet {
     }
 
     fn add_by(&mut self, mut command: Command, home: PathBuf) {
-        // What the node says on its standard error is kept with it, where tests search it for secrets.
+        // The node's standard error is stored in its home, where tests search it for secrets.
         let said = fs::File::options().create(true).append(true).open(home.join("stderr.log"));
         command.arg(&home).stdout(Stdio::piped()).stderr(said.unwrap());
         let mut child = command.spawn().unwrap();
@@ -247,7 +248,7 @@ impl Fleet {
         self.nodes.push(FleetNode { home, address, peer, child: Some(child) });
     }
 
-    /// A caller with a session that a node began.
+    /// A caller with a session created at a node.
     pub(crate) fn caller(&self, node: usize) -> Caller {
         Caller::begin(self.nodes[node].address, &self.key)
     }
@@ -259,13 +260,13 @@ impl Fleet {
         crate::bench::answer(command)
     }
 
-    /// How many calls the processes of the counting server got from all nodes.
+    /// The number of calls that the counting server's processes received from all nodes.
     pub(crate) fn calls(&self) -> usize {
         let calls = fs::read_to_string(self.bench.path("server.sh.calls"));
         calls.unwrap_or_default().lines().count()
     }
 
-    /// What the admin API of a node answers.
+    /// A response of a node's admin API.
     pub(crate) fn admin(&self, node: usize, path: &str) -> Value {
         let path = format!("/admin/v1{path}");
         let (status, text) = plain_get(self.nodes[node].address, &path, &self.admin);
@@ -274,7 +275,7 @@ impl Fleet {
     }
 }
 
-/// The process that answered, and how often it was asked.
+/// The process that answered, and its number of calls so far.
 pub(crate) fn counted(message: &Value) -> (String, u64) {
     let text = message["result"]["content"][0]["text"].as_str();
     let (process, count) = text.unwrap_or_else(|| panic!("{message}")).split_once(' ').unwrap();
@@ -286,7 +287,7 @@ pub(crate) fn count(caller: &Caller) -> (String, u64) {
     counted(&caller.call("counter__count", &json!({})))
 }
 
-/// Calls it until it answers: a node hears of what others observed within a second.
+/// Calls until the server answers: a node learns other nodes' observations within a second.
 pub(crate) fn count_soon(caller: &Caller) -> (String, u64) {
     wait_for("the server to be known at the node", || {
         let message = caller.call("counter__count", &json!({}));
@@ -309,7 +310,8 @@ fn plain_get(address: SocketAddr, path: &str, key: &str) -> (u16, String) {
     (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
 }
 
-/// A server that says which process it is and how often it was asked, and leaves a line for each call in a file with its name.
+/// A server that reports its process and its number of calls, and appends a line per call to a file
+/// with its name.
 const COUNTING: &str = r#"
 n=0
 while IFS= read -r line; do

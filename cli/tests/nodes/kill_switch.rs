@@ -1,6 +1,7 @@
-//! The kill switch under load: from the command's return to the last call that any of three nodes allowed, at most a second.
+//! The kill switch under load: at most one second passes from the command's return to the last call
+//! allowed by any of three nodes.
 //!
-//! `HOLDPOINT_LONG=1` does it a hundred times; otherwise a few times.
+//! With `HOLDPOINT_LONG=1` this is repeated a hundred times, otherwise a few times.
 
 use crate::fleet::{Database, Fleet};
 use crate::http_client::Caller;
@@ -10,11 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use testing::wait_until;
 
-/// How long a node of a busy machine may take to answer at all. It is no bound of what is measured.
+/// The timeout for a response on a busy machine. Not a bound on what is measured.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 const NODES: usize = 3;
-/// Callers at each node, which call without a pause.
+/// The number of callers per node, which call without pauses.
 const CALLERS: usize = 2;
 const BOUND: Duration = Duration::from_secs(1);
 const TOOL: &str = "reports__make_report";
@@ -23,20 +24,20 @@ fn rounds() -> usize {
     if std::env::var_os("HOLDPOINT_LONG").is_some() { 100 } else { 3 }
 }
 
-/// What the callers of one node saw.
+/// The observations of one node's callers.
 #[derive(Default)]
 struct Seen {
     allowed: AtomicU64,
     denied: AtomicU64,
-    /// Calls that were refused because the node could not read the store in time, so that it did not know whether they may be
-    /// made.
+    /// Calls that were refused because the node could not read the store in time, and so did not
+    /// know whether they are allowed.
     unsure: AtomicU64,
-    /// Calls that failed for another reason: on a busy machine a server may not answer in time. Whether the call was allowed
-    /// before is not known, so they show nothing.
+    /// Calls that failed for other reasons: on a busy machine, a server may not answer in time.
+    /// Whether such a call was allowed is unknown, so it proves nothing.
     failed: AtomicU64,
-    /// When the last call began that was allowed.
+    /// The start of the last call that was allowed.
     last_allowed: Mutex<Option<Instant>>,
-    /// When the last call began that was refused before anything reached the server.
+    /// The start of the last call that was refused before anything reached the server.
     last_refused: Mutex<Option<Instant>>,
 }
 
@@ -64,7 +65,7 @@ impl Seen {
     }
 }
 
-/// Lets the callers end, also when the test fails.
+/// Stops the callers, even if the test fails.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -107,12 +108,14 @@ fn no_node_allows_a_call_that_begins_a_second_after_the_switch() {
     report(&seen, &mut worst);
 }
 
-/// Switches on and off once. Returns how long after the command's return a call was still allowed on any node.
+/// Turns the switch on and off once. Returns how long after the command's return a call was still
+/// allowed on any node.
 fn one_round(fleet: &Fleet, seen: &[Seen], round: usize) -> Duration {
     let words = ["incident", "on", "--reason", "a drill", "--config", "gateway.toml"];
     fleet.run(0, &words).exits(0);
     let returned = Instant::now();
-    // Every node has refused a call that began when the bound was over, so that what it allowed before is known.
+    // Wait until every node has refused a call that started after the bound, so that all earlier
+    // results are known.
     let is_refused = |seen: &Seen| {
         let last = *seen.last_refused.lock().unwrap();
         last.is_some_and(|last| last > returned + BOUND)
@@ -154,7 +157,7 @@ fn report(seen: &[Seen], worst: &mut [Duration]) {
         middle.as_millis(),
         last.as_millis()
     );
-    // A machine that is too busy to run the nodes shows nothing.
+    // A machine that is too busy to run the nodes proves nothing.
     assert!(allowed > 0 && denied > 0 && (unsure + failed) * 20 < allowed + denied);
 }
 
@@ -176,7 +179,7 @@ fn a_drill_is_reported_by_every_node_and_stops_nothing() {
         assert!(node["seen_after_ms"].as_u64().unwrap() <= 1_000, "{drill}");
     }
     assert!(call(&caller).get("result").is_some());
-    // A node that hangs or died a moment ago is missing, and that is told.
+    // A node that hangs or has just died is reported as missing.
     let gone = fleet.nodes[2].peer.clone();
     fleet.nodes[2].kill();
     let words = ["incident", "drill", "--config", "gateway.toml"];

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use testing::{wait_for, wait_until};
 
-/// Longer with `HOLDPOINT_LONG=1`.
+/// The longer value with `HOLDPOINT_LONG=1`.
 fn long(short: u64, long: u64) -> Duration {
     let is_long = std::env::var_os("HOLDPOINT_LONG").is_some();
     Duration::from_secs(if is_long { long } else { short })
@@ -30,7 +30,7 @@ fn calls_are_refused_while_postgresql_is_away_and_nothing_is_lost() {
         wait_until("calls to be refused", || {
             caller.call("counter__count", &json!({})).get("error").is_some()
         });
-        // A call that asks the store itself finds out before the node's lease is over.
+        // A call that accesses the store notices before the node's lease is over.
         let text = wait_for("the node to be unready", || {
             let (status, text) = fleet.nodes[node].ready();
             (status == 503).then_some(text)
@@ -47,10 +47,10 @@ fn calls_are_refused_while_postgresql_is_away_and_nothing_is_lost() {
     fleet.database.start();
     for (node, caller) in callers.iter().enumerate() {
         let (process, number) = count_soon(caller);
-        // The session and its process are those of before; each refused call was refused.
+        // The sessions and processes are the same as before, and no refused call was carried out.
         assert_eq!(process, before[node].0);
         assert!(number > before[node].1);
-        // Through the other node as well: both know of each other still.
+        // Also through the other node: both still know each other.
         let other = caller.at(fleet.nodes[1 - node].address);
         assert_eq!(count(&other), (process, number + 1));
         wait_until("the node to be ready", || fleet.nodes[node].ready().0 == 200);
@@ -81,7 +81,7 @@ fn calls_go_on_while_postgresql_is_away_for_as_long_as_the_operator_says() {
     assert_eq!(count(&caller), (process, expected + 1));
 }
 
-/// The status that a node answers a key with.
+/// The status of a node's response to a key.
 fn status(fleet: &Fleet, key: &str) -> u16 {
     Caller::new(fleet.nodes[0].address, key).initialize().status
 }
@@ -109,7 +109,7 @@ fn while_postgresql_is_away_keys_count_as_they_were_read_last() {
         assert_eq!(status(&fleet, &revoked), 401, "it was revoked before");
         assert_eq!(status(&fleet, &invented), 401, "it never was one");
     }
-    // Nobody can make or revoke a key meanwhile, and it is not said that they did.
+    // Keys cannot be created or revoked meanwhile, and the commands report that.
     assert_ne!(revoke(&fleet.key_id).code, Some(0));
     fleet.database.start();
     wait_until("the node to be ready", || fleet.nodes[0].ready() == (200, String::new()));
@@ -144,7 +144,7 @@ fn clients_of_other_nodes_notice_nothing_of_a_node_that_is_killed_under_load() {
         wait_until("load", || calls.load(Ordering::Relaxed) > 50);
         fleet.nodes[0].kill();
         let killed = Instant::now();
-        // Longer than it takes until the node is known to be gone.
+        // Longer than it takes for the node to count as gone.
         while killed.elapsed() < long(10, 60) {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -153,7 +153,7 @@ fn clients_of_other_nodes_notice_nothing_of_a_node_that_is_killed_under_load() {
     let made = calls.load(Ordering::Relaxed) + threads as u64;
     fleet.nodes[1].end();
     check_receipts(&fleet, 1);
-    // The receipts of the node that was killed are whole up to its last line.
+    // The killed node's receipts are complete up to its last line.
     check_receipts(&fleet, 0);
     let words = ["receipts", "list", "--tool", "count", "--count", "100000", "--json"];
     let listed = fleet.run(1, &words).exits(0);

@@ -1,7 +1,7 @@
-//! Several gateway nodes on one PostgreSQL, or one on SQLite, as a platform team runs them: the real binary, real processes behind it, and what
-//! goes wrong.
+//! Several gateway nodes on one PostgreSQL, or one on SQLite, as a platform team runs them: the
+//! real binary, real processes behind it, and failures.
 //!
-//! Every wait has a deadline; nothing is waited for by sleeping.
+//! Every wait has a deadline, and no test sleeps to wait for something.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What lives in a process of one node is reached through every node.
+//! State in one node's process can be reached through every node.
 
 use crate::fleet::{Database, Fleet, count, count_soon};
 use crate::http_client::Caller;
@@ -17,17 +17,17 @@ fn a_session_is_served_by_the_node_that_began_it_whichever_node_is_asked() {
         let at = caller.at(fleet.nodes[node].address);
         assert_eq!(count(&at), (process.clone(), expected), "through node {node}");
     }
-    // Another session has a process of its own.
+    // Another session has its own process.
     let other = fleet.caller(1);
     let (another, _) = count_soon(&other);
     assert_ne!(another, process);
-    // Its stream is opened at its node, through another one.
+    // Its stream is opened at its own node, through another one.
     let second = caller.at(fleet.nodes[1].address);
     let mut stream = second.listen();
     let head = stream.head();
     assert!(head[0].contains(" 200 "), "{head:?}");
     assert!(head.iter().any(|line| line.to_lowercase().contains("text/event-stream")), "{head:?}");
-    // Ended through one node, it is over at every node, and so is its stream.
+    // Ended through one node, the session and its stream end at every node.
     let ended = second.send("DELETE", "").finish();
     assert_eq!(ended.status, 204, "{}", ended.body);
     assert!(stream.rest().contains("keep-alive"), "the stream ends with the session");
@@ -67,7 +67,7 @@ fn a_caller_has_one_process_of_a_server_in_all_sessions_and_nodes() {
         expected += 1;
         assert_eq!(count_soon(&at), (process.clone(), expected), "session {session}, node {node}");
     }
-    // Each era has a process of its own, on the same node.
+    // Each era has its own process, on the same node.
     let counted: Vec<(String, u64)> = (fleet.nodes.iter())
         .map(|node| stateless(&Caller::new(node.address, &fleet.key), "count"))
         .map(|message| crate::fleet::counted(&message))
@@ -82,7 +82,7 @@ fn a_caller_has_one_process_of_a_server_in_all_sessions_and_nodes() {
     assert_eq!(allowed as u64, expected, "{receipts}");
 }
 
-/// A call of the stateless era.
+/// A call in the stateless era.
 fn stateless(caller: &Caller, tool: &str) -> Value {
     let name = format!("counter__{tool}");
     let body = json!({
@@ -112,7 +112,7 @@ fn a_call_that_another_node_carries_can_be_cancelled_and_streams() {
     let (first, second) = (fleet.caller(0), fleet.caller(1));
     let (process, before) = count_soon(&first);
     count_soon(&second);
-    // The answer is a stream, whose first event comes while the call is under way.
+    // The response is a stream whose first event arrives while the call is in progress.
     let mut asked = second.begin_to_ask("tools/call", &json!({"name": "counter__wait"}));
     let head = asked.head();
     assert!(head.iter().any(|line| line.to_lowercase().contains("text/event-stream")), "{head:?}");
@@ -121,7 +121,7 @@ fn a_call_that_another_node_carries_can_be_cancelled_and_streams() {
         "method": "notifications/cancelled",
         "params": {"requestId": 1},
     });
-    // Cancelled through the other node than the one that was asked.
+    // Cancelled through a different node than the one that received the call.
     let cancelled = second.at(fleet.nodes[0].address).send("POST", &cancel.to_string()).finish();
     assert_eq!(cancelled.status, 202);
     let rest = asked.rest();
@@ -135,7 +135,8 @@ fn what_a_process_says_outside_of_a_call_is_heard_at_every_node_and_by_its_calle
     let fleet = Fleet::start(database, 3, "", "principal");
     let words = ["key", "create", "--json", "--config", "gateway.toml", "--sub", "other"];
     let other = fleet.run(0, &words).exits(0).json()["key"].as_str().unwrap().to_owned();
-    // Each caller's process is at the first node; the session that listens is the second one's, through the third.
+    // Each caller's process is at the first node; the listening session is the second node's,
+    // reached through the third.
     let listening = |key: &str| {
         let at_first = Caller::begin(fleet.nodes[0].address, key);
         let (process, _) = count_soon(&at_first);
@@ -151,7 +152,7 @@ fn what_a_process_says_outside_of_a_call_is_heard_at_every_node_and_by_its_calle
     for (caller, process, stream) in
         [(first, own, &mut stream), (second, others, &mut other_stream)]
     {
-        // A node hears within a second that another one has joined.
+        // A node learns within a second that another one has joined.
         let heard = std::thread::scope(|scope| {
             let hearing = scope.spawn(|| stream.event());
             wait_until("the message to be heard", || {
@@ -180,7 +181,8 @@ fn what_a_node_had_that_is_gone_begins_again_elsewhere() {
         response.status == 404
     });
     assert!(codes.iter().all(|status| [200, 404].contains(status)), "{codes:?}");
-    // The other caller goes on, with a new process. Until the node is known to be gone, it is told so.
+    // The other caller continues with a new process. Until the node counts as gone, calls return an
+    // error.
     let (another, number) = wait_for("the server to run again", || {
         let message = kept.call("counter__count", &json!({}));
         match message.get("result") {
@@ -233,7 +235,7 @@ fn receipts_of_all_nodes_are_listed_by_each() {
 }
 
 #[test]
-fn whoever_connects_to_the_nodes_own_address_without_their_key_gets_nothing() {
+fn a_connection_to_the_peer_address_without_the_cluster_key_gets_nothing() {
     let Some(database) = Database::shared() else { return };
     let fleet = Fleet::start(database, 1, "", "session");
     let peer = &fleet.nodes[0].peer;

@@ -1,13 +1,13 @@
-//! Rates and quotas that all nodes count together.
+//! Rates and quotas that all nodes share.
 
 use crate::fleet::{Arrangement, Database, Fleet};
 use crate::http_client::Caller;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// The bucket gets less than one call back while a test runs.
+/// The bucket regains less than one call during a test.
 const BUCKET: u64 = 60;
-/// A tenth of it.
+/// A tenth of the bucket.
 const LEASE: u64 = 6;
 
 fn fleet(database: Database, preflight: &str) -> Fleet {
@@ -17,7 +17,7 @@ fn fleet(database: Database, preflight: &str) -> Fleet {
 
 enum Said {
     Answered,
-    /// Over the rate or the quota, and how long to wait.
+    /// Above the rate or the quota, with the time to wait.
     Limited(Value, Duration),
     /// The node does not know the server yet.
     Unknown,
@@ -33,13 +33,13 @@ fn call(caller: &Caller) -> Said {
     }
 }
 
-/// Calls until the node says that nothing is left for a while. Returns how many calls were answered.
+/// Calls until the node reports that nothing is left. Returns how many calls succeeded.
 fn use_up(caller: &Caller, reason: &str) -> u64 {
     let (deadline, mut answered) = (Instant::now() + Duration::from_secs(40), 0);
     while Instant::now() < deadline {
         match call(caller) {
             Said::Answered => answered += 1,
-            // A node that waits to be heard by the others says so for a moment.
+            // A node that waits for the others' counts refuses calls for a moment.
             Said::Limited(said, wait) if wait > Duration::from_secs(5) => {
                 assert_eq!(said, reason);
                 return answered;
@@ -64,7 +64,8 @@ fn two_nodes_let_a_bucket_through_and_at_most_one_lease_each() {
             using.into_iter().map(|node| node.join().unwrap()).sum()
         });
         assert!((BUCKET..=BUCKET + 2 * LEASE).contains(&answered), "{preflight}: {answered}");
-        // They are counted in the database: a node that starts again hears of it before it has let one lease through.
+        // The counts are in the database: a restarted node learns them before it has let one lease
+        // of calls through.
         fleet.nodes[0].kill();
         let home = fleet.nodes[0].home.clone();
         fleet.add(home);

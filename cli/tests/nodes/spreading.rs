@@ -1,5 +1,5 @@
-//! What a person decides counts on every node within a second: measured from the command's return to the last call that was
-//! allowed.
+//! A person's decision applies on every node within a second, measured from the command's return to
+//! the last allowed call.
 
 use crate::fleet::{Database, Fleet, count_soon};
 use crate::http_client::Caller;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use testing::wait_until;
 
 const BOUND: Duration = Duration::from_secs(1);
-/// A tool of high risk.
+/// A high-risk tool.
 const REPORT: &str = "reports__make_report";
 
-/// How long after `begun` each node last did what it should not do any more.
+/// How long after `begun` each node last behaved in the old way.
 fn last(nodes: &[Caller], begun: Instant, is_old: impl Fn(&Caller) -> bool) -> Vec<Duration> {
     let mut last = vec![Duration::ZERO; nodes.len()];
     while begun.elapsed() < 2 * BOUND {

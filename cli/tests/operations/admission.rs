@@ -1,4 +1,4 @@
-//! Servers that need an attestation: one that is vouched for is served, another serves nothing.
+//! Servers that need an attestation: an attested one is served, any other is not.
 
 use crate::bench::Bench;
 use crate::running::{Gateway, WaitingServer, said, write_settings};
@@ -56,7 +56,8 @@ fn a_server_that_is_vouched_for_is_served_until_it_is_not_admitted() {
     assert_eq!(caller.tools(), ["one__wait"]);
     assert_eq!(said(&caller.call("one__wait", &json!({}))), "done");
 
-    // Above what the signer may vouch for. The tools are known, so that the caller is told why.
+    // Above the level that the signer may attest. The tools are known, so the caller learns the
+    // reason.
     write_settings(gateway.bench(), &table(&one, "restricted"));
     gateway.reload().exits(0).says("changed: `one`");
     let started = one.pids().len();
@@ -83,7 +84,7 @@ fn a_server_that_was_never_admitted_is_not_started_and_serves_nothing() {
     let gateway = Gateway::start(bench, &table(&one, "restricted"));
     let caller = gateway.caller();
     assert_eq!(caller.tools(), Vec::<String>::new());
-    // Nothing of it was ever seen, so that no tool of it is known.
+    // The server was never observed, so its tools are unknown.
     let refused = caller.call("one__wait", &json!({}));
     assert_eq!(refused["error"]["data"]["reason"], "unknown_tool", "{refused}");
     assert_eq!(one.pids(), Vec::<String>::new(), "the program was started");

@@ -1,7 +1,8 @@
-//! Real clients through the gateway to real servers, with a key and with a token of a real OIDC provider: each lists and calls.
+//! Real clients and real servers, with the gateway in between, using a key and a token of a real
+//! OIDC provider: each client lists and calls tools.
 //!
-//! `scripts/install-test-tools` puts them into `HOLDPOINT_TEST_SERVERS`, else `.cache/servers`. Where they are not, the
-//! tests say so; with `CI=true` that is a failure.
+//! `scripts/install-test-tools` installs them in `HOLDPOINT_TEST_SERVERS`, or else
+//! `.cache/servers`. If they are missing, the tests report it; with `CI=true` they fail.
 
 use crate::bench::{Bench, answer};
 use crate::http_client::Caller;
@@ -19,7 +20,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/operations/clients").join(name)
 }
 
-/// A program that ends with the test.
+/// A program that is ended with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -29,7 +30,7 @@ impl Drop for Running {
     }
 }
 
-/// An OIDC provider, and tokens of it.
+/// An OIDC provider, and tokens from it.
 struct Provider {
     _running: Running,
     said: Value,
@@ -42,7 +43,7 @@ impl Provider {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let running = Running(child);
-        // The package prints notices of its own.
+        // The package prints notices as well.
         let said = lines.into_iter().find_map(|line| serde_json::from_str::<Value>(&line).ok());
         Provider { _running: running, said: said.expect("the provider's addresses and tokens") }
     }
@@ -52,7 +53,7 @@ impl Provider {
     }
 }
 
-/// A gateway in front of four real servers: two of npm and two of PyPI, over stdio and over HTTP.
+/// A gateway in front of four real servers: two from npm and two from PyPI, over stdio and HTTP.
 struct Station {
     gateway: Gateway,
     provider: Provider,
@@ -92,7 +93,7 @@ impl Station {
         );
         let gateway = Gateway::start(bench, &tables);
         let station = Station { gateway, provider, _everything: remote, _python: python };
-        // The servers are looked at once, which may take longer than a list waits.
+        // All servers are observed once, which may take longer than a list waits.
         let caller = station.gateway.caller();
         wait_until("every server", || {
             let tools = caller.tools();
@@ -109,7 +110,7 @@ impl Station {
         [&self.gateway.key, self.provider.text("token")]
     }
 
-    /// What a client calls, one tool of each server.
+    /// The calls of a client, one tool per server.
     fn calls(&self) -> Vec<(&'static str, Value)> {
         let place = self.gateway.bench().path("place");
         vec![
@@ -134,7 +135,7 @@ impl Station {
         assert_eq!(texts.len(), expected.len(), "{client}");
     }
 
-    /// Every call has its receipt, under the name that its credential proves.
+    /// Asserts that every call has a receipt with the identity that its credential proves.
     fn end(self, calls_by_each: usize) {
         let (bench, ended) = self.gateway.end();
         ended.exits(0);
@@ -166,7 +167,7 @@ fn python_clients_list_and_call_with_a_key_and_with_a_token() {
             station.check(&client.display().to_string(), &said);
         }
     }
-    // A token for another audience is refused, whoever signed it.
+    // A token for another audience is refused, even with a valid signature.
     let other = Caller::new(station.gateway.address, station.provider.text("other"));
     assert_eq!(other.initialize().status, 401);
     let calls = station.calls().len() * clients.len();

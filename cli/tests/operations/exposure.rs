@@ -1,4 +1,4 @@
-//! A gateway does not start where strangers could use it.
+//! A gateway refuses to start where unauthenticated callers could use it.
 
 use crate::bench::Bench;
 

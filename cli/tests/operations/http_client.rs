@@ -1,4 +1,4 @@
-//! A client of the gateway over plain HTTP/1.1: as much as the tests need.
+//! A minimal client of the gateway over plain HTTP/1.1.
 #![allow(dead_code, reason = "each test binary uses its part of it")]
 
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The answer, also if it is the last event of a stream.
+    /// The response message, which may be the last event of a stream.
     pub(crate) fn message(&self) -> Value {
         let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         let text = events.next_back().unwrap_or(&self.body);
@@ -64,14 +64,14 @@ impl Caller {
         self.ask("tools/call", &json!({ "name": tool, "arguments": arguments })).message()
     }
 
-    /// The names of the tools that are listed.
+    /// The names of the listed tools.
     pub(crate) fn tools(&self) -> Vec<String> {
         let message = self.ask("tools/list", &json!({})).message();
         let tools = message["result"]["tools"].as_array().unwrap_or_else(|| panic!("{message}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The same to a gateway that may end meanwhile: `None` once it does not answer.
+    /// Like a call, to a gateway that may exit meanwhile: `None` once it does not answer.
     pub(crate) fn try_call(&self, tool: &str, arguments: &Value) -> Option<()> {
         let params = json!({ "name": tool, "arguments": arguments });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
@@ -83,13 +83,13 @@ impl Caller {
         text.starts_with("HTTP/1.1 200").then_some(())
     }
 
-    /// Sends a request whose answer is read later.
+    /// Sends a request whose response is read later.
     pub(crate) fn begin_to_ask(&self, method: &str, params: &Value) -> Asked {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         self.send("POST", &body.to_string())
     }
 
-    /// The stream on which the session hears what it did not ask for.
+    /// The stream on which the session receives unsolicited messages.
     pub(crate) fn listen(&self) -> Asked {
         self.send("GET", "")
     }
@@ -103,7 +103,7 @@ impl Caller {
         self.send_with(method, "", body)
     }
 
-    /// With further headers, each with its end of line.
+    /// Sends additional headers, each with its line ending.
     pub(crate) fn send_with(&self, method: &str, headers: &str, body: &str) -> Asked {
         self.send_to(method, "/mcp", headers, body)
     }
@@ -131,7 +131,7 @@ impl Caller {
     }
 }
 
-/// A request whose answer was not read yet.
+/// A request whose response was not read yet.
 pub(crate) struct Asked(BufReader<TcpStream>);
 
 impl Asked {
@@ -156,14 +156,14 @@ impl Asked {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The next message on a stream of events.
+    /// The next message on an event stream.
     #[allow(dead_code, reason = "one of the tests that share this client has streams")]
     pub(crate) fn event(&mut self) -> Value {
         let begun = Instant::now();
         loop {
             let mut line = String::new();
             assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ended");
-            // Comments keep the stream open for as long as nothing comes.
+            // Comments keep the stream open while there are no messages.
             assert!(begun.elapsed() < PATIENCE, "nothing came on the stream");
             if let Some(text) = line.strip_prefix("data: ") {
                 return serde_json::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! `gateway init` and what `--check` says of its result.
+//! `gateway init`, and the result of `--check` on its output.
 
 use crate::bench::{Bench, answer};
 use std::fs;
@@ -23,7 +23,7 @@ fn a_file_to_begin_with_is_checked_and_never_overwritten() {
     let policy = fs::read_to_string(bench.home().join("policies/servers.cedar")).unwrap();
     assert!(policy.contains("resource in Server::\"notes\""), "{policy}");
     assert!(!text.contains("s3cret") && !policy.contains("s3cret"), "a secret was copied");
-    // What is left is the variables: a command that nobody trusts yet is confined.
+    // Only the variables are missing: a command without a trust level is confined.
     bench.run(["gateway", "--check"]).exits(2).says("the variable `FILES_TOKEN` is not set");
     let mut check = bench.command(["gateway", "--check"]);
     check.env("FILES_TOKEN", "x").env("NOTES_X_KEY", "y");

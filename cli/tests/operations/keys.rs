@@ -1,4 +1,4 @@
-//! Keys that are made and revoked while the gateway runs.
+//! Keys that are created and revoked while the gateway runs.
 
 use crate::bench::Bench;
 use crate::http_client::Caller;
@@ -28,7 +28,7 @@ fn a_revoked_key_ends_its_open_streams() {
     assert!(stream.head()[0].contains(" 200 "));
     let words = ["key", "revoke", &gateway.key_id, "--config", "gateway.toml"];
     gateway.bench().run(words).exits(0);
-    // It fails with a timeout if the stream stays open.
+    // Times out if the stream stays open.
     let heard = stream.rest();
     assert!(heard.ends_with("0\r\n\r\n"), "the stream was cut off: {heard}");
     gateway.end().1.exits(0);

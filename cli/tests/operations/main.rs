@@ -1,6 +1,6 @@
 //! The gateway as a platform team runs it: keys, reload, shutdown, admission. The real binary with real processes behind it.
 //!
-//! Every wait has a deadline; nothing is waited for by sleeping.
+//! Every wait has a deadline, and no test sleeps to wait for something.
 #![cfg(unix)]
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A changed file is taken over wholly or not at all, and calls in flight finish.
+//! A changed file is applied completely or not at all, and calls in flight finish.
 
 use crate::bench::Bench;
 use crate::running::{Gateway, WaitingServer, said, write_settings};
@@ -69,7 +69,7 @@ fn a_mistake_changes_nothing() {
 
     write_settings(gateway.bench(), "[[server]]\nid = \"a__b\"\n");
     gateway.reload().exits(2).says("a__b");
-    // A mistake that only the gateway itself can find.
+    // A mistake that only the running gateway can detect.
     write_settings(
         gateway.bench(),
         "[[server]]\nid = \"gone\"\ntrust = \"internal\"\ncommand = [\"/no/such/program\"]\n",
@@ -85,7 +85,7 @@ fn a_mistake_changes_nothing() {
     gateway.reload().exits(2).says("nothing was changed");
     assert_eq!(said(&caller.call("one__wait", &json!({}))), "done");
 
-    // Policies count once they are right.
+    // Policies apply once they are correct.
     gateway.bench().file("all.cedar", "@id(\"none\") forbid (principal, action, resource);");
     gateway.reload().exits(0);
     assert_eq!(caller.tools(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! A gateway that runs, and servers for it whose calls last until the test lets them end.
+//! A running gateway, and servers whose calls last until the test releases them.
 
 use crate::bench::{Answer, Bench, finish};
 use crate::http_client::Caller;
@@ -13,7 +13,7 @@ use testing::wait_for;
 
 pub(crate) const PERMIT_ALL: &str = "@id(\"all\") permit (principal, action, resource);";
 
-/// What every file of these tests begins with.
+/// The beginning of every configuration file in these tests.
 pub(crate) const FRONT: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n[auth.keys]\nenabled = true\n[policy]\nfiles = [\"*.cedar\"]\n";
 
 pub(crate) struct Gateway {
@@ -34,7 +34,7 @@ impl Drop for Gateway {
 }
 
 impl Gateway {
-    /// A gateway with these tables behind [`FRONT`].
+    /// A gateway with [`FRONT`] followed by these tables.
     pub(crate) fn start(bench: Bench, tables: &str) -> Gateway {
         if !bench.path("all.cedar").exists() {
             bench.file("all.cedar", PERMIT_ALL);
@@ -77,13 +77,13 @@ impl Gateway {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Ends it. Returns what it printed.
+    /// Ends the gateway. Returns its output.
     pub(crate) fn end(self) -> (Bench, Answer) {
         self.terminate();
         self.finish()
     }
 
-    /// Waits for its end. Returns what it printed.
+    /// Waits for the exit. Returns the output.
     pub(crate) fn finish(mut self) -> (Bench, Answer) {
         let ended = finish(self.child.take().unwrap());
         (self.bench.take().unwrap(), ended)
@@ -98,7 +98,7 @@ pub(crate) fn write_settings(bench: &Bench, tables: &str) {
     bench.file("gateway.toml", format!("{FRONT}{tables}"));
 }
 
-/// A server in a shell whose one tool `wait` answers once the test lets it.
+/// A shell server whose only tool `wait` returns once the test allows it.
 pub(crate) struct WaitingServer {
     pub(crate) program: PathBuf,
     folder: PathBuf,
@@ -109,7 +109,7 @@ impl WaitingServer {
         WaitingServer::ending(bench, name, "")
     }
 
-    /// With what it does once its input is closed.
+    /// With commands that run after its input is closed.
     pub(crate) fn ending(bench: &Bench, name: &str, end: &str) -> WaitingServer {
         let folder = bench.path(name);
         fs::create_dir(&folder).unwrap();
@@ -120,7 +120,7 @@ impl WaitingServer {
         WaitingServer { program, folder }
     }
 
-    /// The `[[server]]` of it, with other keys.
+    /// Its `[[server]]` table, with additional keys.
     pub(crate) fn table(&self, id: &str, keys: &str) -> String {
         let program = self.program.display();
         format!(
@@ -135,12 +135,12 @@ impl WaitingServer {
         });
     }
 
-    /// Lets calls end.
+    /// Lets calls return.
     pub(crate) fn let_go(&self) {
         fs::write(self.folder.join("go"), "").unwrap();
     }
 
-    /// The processes of it that were started.
+    /// The ids of its processes.
     pub(crate) fn pids(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join("pids")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -151,7 +151,7 @@ impl WaitingServer {
     }
 }
 
-/// Whether there is such a process that has not ended.
+/// Whether the process exists and has not ended.
 pub(crate) fn is_running(pid: &str) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next());

@@ -1,4 +1,4 @@
-//! The end of a gateway: answers are given, no process is left, and the receipts are signed.
+//! Shutdown of a gateway: calls are answered, no process is left, and the receipts are signed.
 
 use crate::bench::Bench;
 use crate::running::{Gateway, WaitingServer, said};
@@ -16,7 +16,7 @@ fn a_call_in_flight_finishes_and_the_receipts_are_signed() {
     let call = caller.begin_to_ask("tools/call", &json!({"name": "one__wait", "arguments": {}}));
     one.was_called();
     gateway.terminate();
-    // The stream ends at once; the call goes on.
+    // The stream ends at once; the call continues.
     let heard = stream.rest();
     assert!(heard.ends_with("0\r\n\r\n"), "the stream was cut off: {heard}");
     one.let_go();

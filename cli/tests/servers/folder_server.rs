@@ -1,9 +1,11 @@
-//! A stdio server that is a folder, for tests only: change a file, and the server has changed.
+//! A stdio server whose responses are files in a folder, for tests only: changing a file changes
+//! the server.
 //!
-//! `stdout` and `stderr` in the folder are printed at the start, `exit` holds the code to end with there. Every request
-//! is then answered with the bytes of the file that is named like its method, with `.` for `/`; `$ID` in them becomes the
-//! request's id and `$COUNT` how often the method came. A method without a file is never answered. `METHOD+NAME` is the file
-//! for clients that have the capability of that name.
+//! The files `stdout` and `stderr` are printed at the start; if `exit` exists, the server then
+//! exits with the code in it. Every request is answered with the content of the file named after
+//! its method, with `.` for `/`; `$ID` is replaced by the request's id, and `$COUNT` by the number
+//! of requests of that method. A method without a file is never answered. `METHOD+NAME` is the file
+//! for clients with the capability of that name.
 #![allow(clippy::unwrap_used, reason = "it is part of the tests, which may fail loudly")]
 
 use serde_json::Value;
@@ -40,7 +42,7 @@ fn main() {
     }
 }
 
-/// The names of what a client says that it can do, where a message says it.
+/// The names of the capabilities that a client declares in a message, if any.
 fn declared(message: &Value) -> Option<Vec<String>> {
     let params = message.get("params")?;
     let in_meta = || params.get("_meta")?.get("io.modelcontextprotocol/clientCapabilities");
@@ -50,11 +52,11 @@ fn declared(message: &Value) -> Option<Vec<String>> {
 
 fn say(bytes: &[u8]) {
     let mut out = stdout().lock();
-    // A client that has read enough may be gone.
+    // The client may have disconnected.
     let _ = out.write_all(bytes).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
 }
 
-/// The bytes need not be UTF-8, so no function for strings will do.
+/// The bytes may not be UTF-8, so string functions cannot be used.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -50,7 +50,7 @@ impl Place {
             .unwrap()
     }
 
-    /// What the log's members are told of advisories, once the writer has said what waits.
+    /// The advisories that members see once the writer has published what waits.
     fn advisories(&self) -> Vec<(DefinitionHash, AdvisoryKind)> {
         let mut writer = LogWriter::open(&self.folders, "https://d.example", None, NOW).unwrap();
         writer.say_waiting(NOW).unwrap();
@@ -72,7 +72,7 @@ fn three_owners_make_a_danger_served_and_one_owner_three_times_does_not() {
     assert_eq!(place.served(), [(hash(1), "dangerous")]);
     place.say("d", hash(1), CorpusVerdict::Cleared);
     assert!(place.served().is_empty(), "a conflict is never served");
-    // The last word of an owner counts.
+    // The latest contribution of an owner counts.
     place.say("d", hash(1), CorpusVerdict::Dangerous);
     assert_eq!(place.served(), [(hash(1), "dangerous")]);
     assert!(
@@ -119,7 +119,7 @@ fn the_operators_findings_and_withdrawals_are_advisories_of_the_log() {
         (hash(1), AdvisoryKind::Dangerous),
         (hash(2), AdvisoryKind::Dangerous),
         (hash(2), AdvisoryKind::Withdrawn),
-        // Nothing was ever served of the other one, so it is not named in public.
+        // No verdict was ever served on the other definition, so it is not named publicly.
         (hash(1), AdvisoryKind::Withdrawn),
     ];
     assert_eq!(place.advisories(), expected);

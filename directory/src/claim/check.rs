@@ -1,4 +1,5 @@
-//! Looks whether a claim's line is where an owner would put it. Everything goes through the one dialer, or to the resolver.
+//! Checks whether a claim's line is published where an owner would put it. All requests go through
+//! the one dialer, or to the resolver.
 
 use super::dns::{DnsError, Resolver};
 use super::{ClaimKey, Method, Place, line};
@@ -9,16 +10,16 @@ use std::time::Duration;
 use wire::attestation::FetchLimits;
 use wire::dialer::{DialError, Dialer};
 
-/// The largest file of claims.
+/// The largest file of claims that is read.
 pub const MAX_FILE_BYTES: usize = 64 * 1024;
-/// The largest document of a registry about one release.
+/// The largest registry document about one release.
 const MAX_MANIFEST_BYTES: usize = 4 * 1024 * 1024;
-/// How long a place may take to answer.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most lines that are looked at in one place.
+/// The most lines that are read per place.
 const MAX_LINES: usize = 10_000;
 
-/// Why a claim was not found.
+/// Why a claim was not confirmed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFound {
     #[error("this server cannot be claimed in this way")]
@@ -35,7 +36,7 @@ pub enum NotFound {
     Dial(#[from] DialError),
 }
 
-/// What a claim says.
+/// The claim to look for.
 #[derive(Debug, Clone, Copy)]
 pub struct Sought<'a> {
     pub server: &'a SubjectId,
@@ -50,13 +51,13 @@ impl Sought<'_> {
     }
 }
 
-/// What looks need.
+/// Checks claims.
 #[derive(Debug)]
 pub struct Checker {
     dialer: Dialer,
     resolver: Resolver,
     registries: Registries,
-    /// Keys that the operator knows as those of publishers.
+    /// The publishers' keys that the operator registered.
     publishers: Vec<(SubjectId, ClaimKey)>,
 }
 
@@ -71,12 +72,13 @@ impl Checker {
         Checker { dialer: dialer.with_limits(limits), resolver, registries, publishers }
     }
 
-    /// Whether an attestation key was named for the server: the claim counts as long as it is.
+    /// Whether this attestation key is registered for the server: the claim is valid as long as it
+    /// is.
     pub fn knows_publisher(&self, server: &SubjectId, key: &ClaimKey) -> bool {
         self.publishers.iter().any(|(known, its)| known == server && its == key)
     }
 
-    /// The methods that a server can be claimed by, with where the line goes.
+    /// The methods by which a server can be claimed, and where to put the line.
     pub fn offers(
         &self,
         server: &SubjectId,
@@ -103,7 +105,7 @@ impl Checker {
         offers
     }
 
-    /// The host or package where the line was found.
+    /// Looks for the line. Returns the host or package where it was found.
     pub async fn find(&self, sought: Sought<'_>, places: &[Place]) -> Result<String, NotFound> {
         let mut last = NotFound::Method;
         for place in places {
@@ -144,7 +146,7 @@ impl Checker {
         if is_there { Ok(name) } else { Err(NotFound::Absent) }
     }
 
-    /// Whether a signature shows that the claimant has the publisher's key.
+    /// Checks a signature with the publisher's key.
     pub fn signature(&self, sought: Sought<'_>, signature: &str) -> Result<String, NotFound> {
         if !self.knows_publisher(sought.server, sought.key) {
             return Err(NotFound::UnknownKey);
@@ -161,7 +163,7 @@ struct ClaimsFile {
     claims: Vec<String>,
 }
 
-/// The lines of `/.well-known/holdpoint.json`: `{"claims": ["v1 …"]}`.
+/// The lines in `/.well-known/holdpoint.json`: `{"claims": ["v1 …"]}`.
 pub fn read_file(body: &[u8]) -> Vec<String> {
     if body.len() > MAX_FILE_BYTES {
         return Vec::new();
@@ -176,7 +178,7 @@ struct NpmManifest {
     holdpoint: serde_json::Value,
 }
 
-/// The lines of an npm package's own manifest: its member `holdpoint`, a text or a list of texts.
+/// The lines in an npm package's manifest: its member `holdpoint`, a string or an array of strings.
 pub fn read_npm_manifest(body: &[u8]) -> Vec<String> {
     let manifest: Option<NpmManifest> = serde_json::from_slice(body).ok();
     match manifest.map(|manifest| manifest.holdpoint) {
@@ -200,7 +202,8 @@ struct PypiInfo {
     description: Option<String>,
 }
 
-/// The lines of a Python package's own description that begin with `holdpoint:`, also inside a comment of HTML.
+/// The lines of a Python package's description that begin with `holdpoint:`, even inside an HTML
+/// comment.
 pub fn read_pypi_manifest(body: &[u8]) -> Vec<String> {
     let manifest: Option<PypiManifest> = serde_json::from_slice(body).ok();
     let description = manifest.and_then(|manifest| manifest.info.description).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! TXT records, asked of the system's resolver over TCP.
+//! Looks up TXT records through the system's resolver, over TCP.
 //!
-//! One question of one type is all that claims need, so this is no resolver: the one of the system does the work. TCP,
-//! which every resolver has to speak (RFC 7766), because an answer over UDP can be forged from afar.
+//! Claims only need one type of query, so this is no resolver of its own: the system's resolver
+//! does the work. It uses TCP, which every resolver must support (RFC 7766), because responses over
+//! UDP can be forged by off-path attackers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,17 +11,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long one resolver may take.
+/// The timeout per resolver.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most resolvers that are asked one after another.
+/// The most resolvers that are tried.
 const MAX_RESOLVERS: usize = 3;
-/// The largest answer that is read.
+/// The largest response that is read.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024;
-/// The most records of an answer that are looked at.
+/// The most records of a response that are read.
 const MAX_RECORDS: usize = 256;
-/// The most aliases that are followed.
+/// The most aliases (CNAME records) that are followed.
 const MAX_ALIASES: usize = 8;
-/// The most jumps inside one compressed name.
+/// The most compression pointers in one name.
 const MAX_JUMPS: usize = 32;
 const HEADER_BYTES: usize = 12;
 const TXT: u16 = 16;
@@ -29,7 +30,7 @@ const INTERNET: u16 = 1;
 const DNS_PORT: u16 = 53;
 const RESOLVERS_FILE: &str = "/etc/resolv.conf";
 
-/// Why there is no answer.
+/// Why a lookup failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DnsError {
     #[error("no resolver is configured: name one in `claims.resolvers`")]
@@ -44,7 +45,7 @@ pub enum DnsError {
     Failed { resolver: SocketAddr, code: u8 },
 }
 
-/// What an answer says.
+/// The content of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DnsAnswer {
     Texts(Vec<String>),
@@ -52,14 +53,14 @@ pub enum DnsAnswer {
     Failed(u8),
 }
 
-/// Asks resolvers.
+/// Sends queries to resolvers.
 #[derive(Debug, Clone)]
 pub struct Resolver {
     resolvers: Vec<SocketAddr>,
 }
 
 impl Resolver {
-    /// The named resolvers, or those of the system.
+    /// Uses the named resolvers, or else the system's.
     pub fn new(named: &[SocketAddr]) -> Resolver {
         let resolvers = match named {
             [] => read_resolvers(&std::fs::read_to_string(RESOLVERS_FILE).unwrap_or_default()),
@@ -68,7 +69,7 @@ impl Resolver {
         Resolver { resolvers }
     }
 
-    /// The texts of a name; none where it has none.
+    /// The TXT records of a name; empty if it has none.
     pub async fn texts(&self, name: &str) -> Result<Vec<String>, DnsError> {
         let mut last = DnsError::NoResolver;
         for resolver in self.resolvers.iter().take(MAX_RESOLVERS).copied() {
@@ -91,7 +92,7 @@ impl Resolver {
     }
 }
 
-/// The `nameserver` lines of a resolver's configuration.
+/// The addresses in the `nameserver` lines of a resolver configuration.
 fn read_resolvers(text: &str) -> Vec<SocketAddr> {
     let addresses = text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -116,7 +117,7 @@ async fn exchange(resolver: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> 
     Ok(answer)
 }
 
-/// A question for the texts of a name.
+/// A query for the TXT records of a name.
 pub fn question(id: u16, name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + name.len() + 6);
     bytes.extend(id.to_be_bytes());
@@ -137,7 +138,8 @@ pub fn question(id: u16, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The answer to a question for the texts of a name. Aliases inside the answer are followed.
+/// Parses the response to a query for the TXT records of a name. Follows aliases within the
+/// response.
 pub fn read_answer(bytes: &[u8], id: u16, name: &str) -> Option<DnsAnswer> {
     let mut reader = Reader { bytes, at: 0 };
     let known = reader.number()? == id;
@@ -156,7 +158,7 @@ pub fn read_answer(bytes: &[u8], id: u16, name: &str) -> Option<DnsAnswer> {
     }
     match (flags & 0x000f) as u8 {
         0 => {}
-        // There is no such name.
+        // NXDOMAIN: the name does not exist.
         3 => return Some(DnsAnswer::Texts(Vec::new())),
         code => return Some(DnsAnswer::Failed(code)),
     }
@@ -164,7 +166,7 @@ pub fn read_answer(bytes: &[u8], id: u16, name: &str) -> Option<DnsAnswer> {
     for _ in 0..usize::from(answers).min(MAX_RECORDS) {
         let owner = reader.name()?;
         let (kind, class) = (reader.number()?, reader.number()?);
-        // Its time to live: everything is asked for again.
+        // Skip class and TTL: nothing is cached.
         let _ = (reader.number()?, reader.number()?);
         let length = usize::from(reader.number()?);
         let begins = reader.at;
@@ -190,7 +192,7 @@ pub fn read_answer(bytes: &[u8], id: u16, name: &str) -> Option<DnsAnswer> {
     Some(DnsAnswer::Texts(own.filter_map(|(_, text)| String::from_utf8(text).ok()).collect()))
 }
 
-/// The strings of a TXT record, joined.
+/// The concatenated strings of a TXT record.
 fn text(data: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader { bytes: data, at: 0 };
     let mut joined = Vec::with_capacity(data.len());
@@ -223,7 +225,7 @@ impl<'b> Reader<'b> {
         Some(u16::from_be_bytes([high, low]))
     }
 
-    /// A name with dots between its labels, which may be compressed.
+    /// Reads a possibly compressed name, with dots between its labels.
     fn name(&mut self) -> Option<Vec<u8>> {
         let (mut name, mut jumps, mut after) = (Vec::new(), 0, None);
         loop {
@@ -243,7 +245,7 @@ impl<'b> Reader<'b> {
                     let low = self.byte()?;
                     after.get_or_insert(self.at);
                     jumps += 1;
-                    // A jump goes back, so that no name is without end.
+                    // Pointers must go backwards, so that every name ends.
                     let to = usize::from(u16::from_be_bytes([length & 0x3f, low]));
                     if jumps > MAX_JUMPS || to >= self.at {
                         return None;

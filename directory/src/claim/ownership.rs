@@ -1,5 +1,5 @@
-//! What becomes of claims: the first counts at once, a second one after seven days, and one that is no longer shown is
-//! suspended. Every change is left for the log.
+//! The life cycle of claims: the first is valid at once, a second one after seven days, and one
+//! that is no longer published is suspended. Every change is queued for the log.
 
 use super::{ClaimKey, Method, Place, places};
 use crate::claim::check::{Checker, NotFound, Sought};
@@ -10,19 +10,19 @@ use contract::time::Timestamp;
 
 /// How long a second claimant waits.
 pub const WAIT_DAYS: i64 = 7;
-/// Checks in a row that may fail before a claim is suspended.
+/// The number of consecutive failed checks after which a claim is suspended.
 pub const MAX_FAILURES: u32 = 3;
-/// The most claims that are kept of one server.
+/// The most claims that are kept per server.
 pub const MAX_CLAIMS: usize = 16;
 const DAY_MS: i64 = 86_400_000;
 
-/// Where a server can be claimed, by what the directory knows of it.
+/// The places to claim a server, from what the directory knows about it.
 pub fn places_of(database: &Database, server: &SubjectId) -> Result<Vec<Place>, DatabaseError> {
     let remote = database.remote_address(server)?;
     Ok(places(server, remote.as_deref()))
 }
 
-/// Why a verified claim is not kept.
+/// Why a verified claim is not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     #[error("this server has {MAX_CLAIMS} claims already: its operator has to suspend one")]
@@ -31,7 +31,7 @@ pub enum ClaimError {
     Database(#[from] DatabaseError),
 }
 
-/// Keeps a claim that was found where it belongs.
+/// Stores a claim whose line was found.
 pub fn accept(
     database: &mut Database,
     sought: Sought<'_>,
@@ -73,7 +73,7 @@ fn whole_second(milliseconds: i64) -> Timestamp {
     Timestamp(milliseconds.div_euclid(1_000) * 1_000)
 }
 
-/// The claim after a check that found it or not, and whether that is news.
+/// The claim after a check, and whether its state changed.
 #[must_use]
 pub fn after_check(claim: &StoredClaim, is_there: bool, now: Timestamp) -> (StoredClaim, bool) {
     let mut next = StoredClaim { due: Timestamp(now.0 + DAY_MS), ..claim.clone() };
@@ -92,7 +92,7 @@ pub fn after_check(claim: &StoredClaim, is_there: bool, now: Timestamp) -> (Stor
     (next, is_news)
 }
 
-/// Keeps a claim, and leaves what is new of it for the log.
+/// Stores a claim, and queues a change of its state for the log.
 pub fn keep(
     database: &mut Database,
     claim: &StoredClaim,
@@ -116,7 +116,7 @@ fn leave(writing: &Writing<'_>, claim: &StoredClaim) -> Result<(), DatabaseError
     writing.leave_statement(&Words { subject, statement, document: None })
 }
 
-/// The operator suspends a claim. Returns it, if there is one that is not suspended.
+/// Suspends a claim for the operator. Returns it, if it exists and is not suspended yet.
 pub fn suspend(
     database: &mut Database,
     server: &SubjectId,
@@ -130,15 +130,15 @@ pub fn suspend(
     Ok(Some(claim))
 }
 
-/// What a check of one claim came to.
+/// The result of checking one claim.
 #[derive(Debug)]
 pub struct Checked {
     pub claim: StoredClaim,
-    /// Why it was not found.
+    /// Why the claim was not confirmed.
     pub problem: Option<String>,
 }
 
-/// Checks claims again, each where its owner showed it first.
+/// Checks claims again, each at the place where its owner first published it.
 pub async fn check_again(
     database: &mut Database,
     checker: &Checker,

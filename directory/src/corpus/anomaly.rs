@@ -1,44 +1,47 @@
-//! The report on keys that contribute unusually much, contradict others, or contribute in bursts. It accuses no one: an
-//! operator reads it, looks at the contributions, and decides.
+//! Reports keys that contribute unusually much, contradict others, or contribute in bursts. The
+//! report accuses no one: the operator reads it, checks the contributions, and decides.
 
 use super::Adjudication;
 use gate::network::CorpusVerdict;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many days the report looks back.
+/// The number of days that the report covers.
 pub const WINDOW_DAYS: i64 = 30;
-/// `much`: at least so many contributions in the window, and more than [`MUCH_TIMES`] the median owner's.
+/// `much`: at least this many contributions in the window, and more than [`MUCH_TIMES`] those of
+/// the median owner.
 pub const MUCH_AT_LEAST: u64 = 100;
 pub const MUCH_TIMES: u64 = 4;
-/// `burst`: at least so many in one hour, and more than [`BURST_TIMES`] the mean of the key's other hours.
+/// `burst`: at least this many in one hour, and more than [`BURST_TIMES`] the mean of the key's
+/// other hours.
 pub const BURST_AT_LEAST: u64 = 50;
 pub const BURST_TIMES: u64 = 10;
-/// `contradicts`: at least so many contradictions, and at least one in [`CONTRADICTS_ONE_IN`] of what can be compared.
+/// `contradicts`: at least this many contradictions, and at least one in [`CONTRADICTS_ONE_IN`] of
+/// the comparable verdicts.
 pub const CONTRADICTS_AT_LEAST: u64 = 3;
 pub const CONTRADICTS_ONE_IN: u64 = 5;
 
-/// What a key did in one hour.
+/// The activity of a key in one hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HourOfKey {
     pub key: String,
     pub owner: String,
-    /// Hours since 1970.
+    /// Hours since 1970-01-01.
     pub hour: i64,
     pub contributions: u64,
     pub reports: u64,
-    /// Refused because the day's quota was spent.
+    /// Messages refused because the daily quota was used up.
     pub refused: u64,
 }
 
-/// What owners said of one definition, and the operator.
+/// All verdicts on one definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     pub voices: Vec<(String, CorpusVerdict)>,
     pub adjudication: Option<Adjudication>,
 }
 
-/// Why a line is worth a look.
+/// Why a line deserves attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flag {
@@ -57,7 +60,7 @@ impl Flag {
     }
 }
 
-/// One key of the report.
+/// A key in the report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct KeyLine {
     pub key: String,
@@ -65,15 +68,15 @@ pub struct KeyLine {
     pub contributions: u64,
     pub reports: u64,
     pub refused: u64,
-    /// The most contributions in one hour.
+    /// The most contributions in any hour.
     pub busiest_hour: u64,
-    /// Of the owner: contributions about definitions that the operator or other owners spoke of too.
+    /// The owner's contributions on definitions that the operator or other owners judged as well.
     pub comparable: u64,
     pub contradictions: u64,
     pub flags: Vec<Flag>,
 }
 
-/// The lines of all keys that were active, those with flags first.
+/// The lines of all active keys, flagged ones first.
 pub fn report(hours: &[HourOfKey], said: impl IntoIterator<Item = Said>) -> Vec<KeyLine> {
     let mut lines: BTreeMap<&str, KeyLine> = BTreeMap::new();
     let mut by_key: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -120,17 +123,18 @@ fn is_burst(hours: &[u64]) -> bool {
     let most = hours.iter().copied().max().unwrap_or(0);
     let others = hours.len().saturating_sub(1) as u64;
     let rest: u64 = hours.iter().sum::<u64>() - most;
-    // most > 10 · rest / others, without a division.
+    // most > BURST_TIMES · rest / others, without a division.
     most >= BURST_AT_LEAST && most * others.max(1) > BURST_TIMES * rest
 }
 
-/// The lower middle of the values: with two owners the smaller one is the usual one.
+/// The lower median: of two owners, the one with fewer contributions is typical.
 fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
-/// For each owner: how many definitions others spoke of too, and how often the owner was contradicted.
+/// For each owner: the number of definitions that others judged as well, and how often the owner
+/// was contradicted.
 fn compared(said: impl IntoIterator<Item = Said>) -> BTreeMap<String, (u64, u64)> {
     let mut all: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for Said { voices, adjudication } in said {

@@ -4,7 +4,8 @@ fn voice(verdict: CorpusVerdict, reason: ReasonClass) -> Voice {
     Voice { verdict, reason, is_decided: false }
 }
 
-/// `d` is an owner who says dangerous, `c` one who says cleared; capitals were known when the operator decided.
+/// `d` is an owner who says dangerous, `c` one who says cleared; upper case means that the operator
+/// knew of it.
 fn voices(text: &str) -> Vec<Voice> {
     text.chars()
         .map(|letter| Voice {
@@ -49,7 +50,7 @@ fn what_is_served_follows_the_table() {
     }
 }
 
-/// Over all sets of up to five voices and every word of the operator.
+/// Tests all sets of up to five voices with every decision of the operator.
 #[test]
 fn cleared_is_never_served_without_the_operator_and_a_conflict_never_without_a_decision() {
     let letters = ['c', 'd', 'C', 'D'];

@@ -1,6 +1,8 @@
-//! What exactly kept a visit from a contract: a word of a closed vocabulary with, where it has them, a step and a number.
+//! The exact reason why a visit did not get a contract: a word from a closed vocabulary, with a
+//! step and a number where they apply.
 //!
-//! INVARIANT: nothing of it is text of a server, of a package or of its installer. The words are in the log and never change.
+//! INVARIANT: no part of it is text from a server, a package or its installer. The words are in the
+//! log and never change.
 
 use contract::surface::ListKind;
 use engine::confinement::{ConfineError, InstallError};
@@ -10,15 +12,15 @@ use std::process::ExitStatus;
 use wire::dialer::DialError;
 use wire::{Awaited, ObserveError};
 
-/// What kept a visit from a contract.
+/// Why a visit did not get a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
     pub kind: CauseKind,
-    /// What was waited for.
+    /// The request in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
-    /// Seconds, bytes, or the status that a program, a server or HTTP gave, by the kind.
+    /// Seconds, bytes, or the status given by a program, a server or HTTP, depending on the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i64>,
 }
@@ -26,20 +28,20 @@ pub struct Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CauseKind {
-    /// The number is how many seconds were waited.
+    /// The number is the timeout in seconds.
     InstallTimeout,
-    /// The number is how many bytes are allowed.
+    /// The number is the limit in bytes.
     InstallTooLarge,
     InstallFailed,
     NoInstaller,
     NoProgram,
     NotConfined,
-    /// The number is how many seconds were waited.
+    /// The number is the timeout in seconds.
     NoAnswer,
-    /// The number is the status of the program.
+    /// The number is the exit status of the program.
     Exited,
     ClosedOutput,
-    /// The number is the code of the error.
+    /// The number is the error code.
     AnsweredError,
     NotReadable,
     UnknownRevision,
@@ -48,15 +50,15 @@ pub enum CauseKind {
     NotConnected,
     NoTls,
     ConnectionLost,
-    /// The number is the status.
+    /// The number is the HTTP status.
     HttpStatus,
-    /// The number is the status.
+    /// The number is the HTTP status.
     Redirected,
-    /// A fault on the crawler's side.
+    /// An error of the crawler itself.
     Internal,
 }
 
-/// A request of the visit.
+/// A request during the visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     #[serde(rename = "connection")]
@@ -112,7 +114,7 @@ impl Step {
     }
 }
 
-/// The codes that JSON-RPC keeps for itself and for the protocols on top of it.
+/// The error codes that JSON-RPC reserves for itself and for protocols based on it.
 const PROTOCOL_CODES: std::ops::RangeInclusive<i64> = -32_768..=-32_000;
 
 impl From<CauseKind> for Cause {
@@ -171,7 +173,8 @@ impl Cause {
             ObserveError::Refused { method, code, .. } => {
                 let step = Step::of_method(method);
                 let cause = Cause { step, ..CauseKind::AnsweredError.into() };
-                // Codes of the protocol only: a server could write any other number into the log.
+                // Only codes of the protocol: otherwise a server could write arbitrary numbers into
+                // the log.
                 if PROTOCOL_CODES.contains(code) { cause.with(*code) } else { cause }
             }
             ObserveError::UnreadableHandshake { method, .. } => {
@@ -200,19 +203,19 @@ impl Cause {
         }
     }
 
-    /// A URL that cannot be used.
+    /// The cause for a URL that cannot be used.
     pub(super) fn of_url(_: &DialError) -> Cause {
         CauseKind::AddressRefused.into()
     }
 }
 
-/// The status of a program; `None` where it was ended by a signal.
+/// The exit status of a program; `None` if a signal ended it.
 fn code_of(status: ExitStatus) -> Option<i64> {
     status.code().map(i64::from)
 }
 
 impl CauseKind {
-    /// What happened, without its step and number.
+    /// The cause without its step and number.
     pub const fn summary(self) -> &'static str {
         match self {
             CauseKind::InstallTimeout => "the install took too long",
@@ -242,7 +245,7 @@ impl CauseKind {
 }
 
 impl fmt::Display for Cause {
-    /// A sentence, without its full stop.
+    /// A sentence without a full stop.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let step = self.step.filter(|step| *step != Step::Connection).map(Step::as_str);
         match (self.kind, step, self.number) {

@@ -1,4 +1,5 @@
-//! The official registry's list of servers: `GET /v0.1/servers`, 100 a page, from where the last crawl ended.
+//! Reads the official registry's list of servers: `GET /v0.1/servers`, 100 per page, starting where
+//! the last crawl ended.
 
 use super::target::{PackageWay, Target, Way, is_release};
 use super::{Manifest, kept_text};
@@ -7,19 +8,19 @@ use contract::time::Timestamp;
 use serde::Deserialize;
 use wire::dialer::{DialError, Dialer};
 
-/// Servers on one page.
+/// The number of servers per page.
 const PAGE: usize = 100;
-/// The most pages that are read in one crawl.
+/// The most pages that one crawl reads.
 pub const MAX_PAGES: usize = 1_000;
 
-/// A server that the registry lists.
+/// A server in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub target: Target,
     pub manifest: Manifest,
 }
 
-/// Why the registry's list is not known.
+/// Why the registry's list could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
@@ -50,7 +51,7 @@ struct ServerItem {
     meta: serde_json::Value,
 }
 
-/// A `server.json`, as far as the crawler uses it.
+/// The parts of a `server.json` that the crawler uses.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ServerDocument {
@@ -115,7 +116,8 @@ pub async fn list(
     Err(RegistryError::Endless)
 }
 
-/// The servers of one page, and the cursor of the next. Servers that were deleted or that cannot be named are left out.
+/// The servers of one page, and the cursor of the next. Leaves out deleted servers and those
+/// without a usable name.
 pub fn read_page(body: &[u8]) -> Result<(Vec<Listed>, Option<String>), serde_json::Error> {
     let page: Page = serde_json::from_slice(body)?;
     let listed = page.servers.iter().take(PAGE).filter_map(listed).collect();
@@ -146,7 +148,8 @@ fn listed(item: &ServerItem) -> Option<Listed> {
     Some(Listed { target, manifest })
 }
 
-/// A package is known by its own name: several entries of the registry may name one.
+/// Packages are identified by their own name, since several registry entries may refer to the same
+/// package.
 fn package_target(server: &ServerDocument) -> Option<Target> {
     let package = server.packages.iter().find_map(|package| {
         let registry = match package.registry_type.as_str() {
@@ -166,7 +169,7 @@ fn package_target(server: &ServerDocument) -> Option<Target> {
 fn remote_target(server: &ServerDocument) -> Option<Target> {
     let remote = server.remotes.iter().find(|remote| remote.kind == "streamable-http")?;
     let id: SubjectId = server.name.parse().ok()?;
-    // Addresses with placeholders need what only a user has.
+    // Addresses with placeholders need values that only a user has.
     let is_plain = remote.url.starts_with("https://") && !remote.url.contains('{');
     is_plain.then(|| Target { id, way: Way::Remote { url: remote.url.clone() } })
 }

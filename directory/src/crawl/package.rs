@@ -1,6 +1,8 @@
-//! What npm and PyPI say of a package: its releases in the order of their versions, and what each says of itself.
+//! Reads the releases of a package from npm or PyPI, ordered by version, with each release's
+//! metadata.
 //!
-//! All of it is read from the registries' own JSON, with bounds, and believed in nothing but what is shown as its text.
+//! The registries' JSON is read with size limits. Its content is only displayed as text, never
+//! trusted.
 
 use super::target::is_release;
 use super::{Manifest, kept_text, release_order};
@@ -10,7 +12,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use wire::dialer::{DialError, Dialer};
 
-/// The most releases of a package that are looked at.
+/// The most releases of a package that are read.
 pub const MAX_RELEASES: usize = 20_000;
 
 /// One release of a package.
@@ -20,12 +22,12 @@ pub struct Release {
     pub manifest: Manifest,
 }
 
-/// Where packages' descriptions are read.
+/// The base URLs of the registries.
 #[derive(Debug, Clone)]
 pub struct Registries {
-    /// Without a slash at the end.
+    /// Without a trailing slash.
     pub npm: String,
-    /// The place of `/pypi/NAME/json`, without a slash at the end.
+    /// The base of `/pypi/NAME/json`, without a trailing slash.
     pub pypi: String,
 }
 
@@ -38,7 +40,7 @@ impl Default for Registries {
     }
 }
 
-/// Why the releases of a package are not known.
+/// Why the releases of a package could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error(transparent)]
@@ -52,7 +54,7 @@ pub enum PackageError {
 }
 
 impl Registries {
-    /// Releases that are neither previews nor withdrawn, oldest first.
+    /// The releases that are neither previews nor withdrawn, oldest first.
     pub async fn releases(
         &self,
         dialer: &Dialer,
@@ -75,7 +77,7 @@ impl Registries {
     }
 }
 
-/// The releases to visit: those that were named, or the newest few, oldest first.
+/// The releases to visit: the named ones, or else the newest few, oldest first.
 pub fn chosen(
     name: &str,
     mut releases: Vec<Release>,
@@ -109,7 +111,7 @@ struct NpmDocument<'a> {
     time: BTreeMap<String, serde_json::Value>,
 }
 
-/// What npm says of one version. Members are of any type, since publishers wrote them.
+/// npm's data on one version. Members may have any type, since publishers write them.
 #[derive(Deserialize)]
 struct NpmVersion {
     #[serde(default)]
@@ -124,12 +126,12 @@ struct NpmVersion {
     bin: serde_json::Value,
 }
 
-/// The releases of npm's document about a package.
+/// The releases in npm's document on a package.
 pub fn read_npm(body: &[u8]) -> Result<Vec<Release>, serde_json::Error> {
     let document: NpmDocument<'_> = serde_json::from_slice(body)?;
     let mut releases = Vec::new();
     for (version, raw) in document.versions.into_iter().take(MAX_RELEASES) {
-        // serde takes an array for a struct, too.
+        // serde would accept an array for a struct.
         let said = Some(raw.get()).filter(|text| text.starts_with('{'));
         let said = said.and_then(|text| serde_json::from_str::<NpmVersion>(text).ok());
         let Some(said) = said else { continue };
@@ -188,7 +190,8 @@ struct PypiFile {
     yanked: bool,
 }
 
-/// The releases of PyPI's document about a package. Summary, licence and repository are those of the newest release.
+/// The releases in PyPI's document on a package. Summary, licence and repository are only given for
+/// the newest release.
 pub fn read_pypi(body: &[u8]) -> Result<Vec<Release>, serde_json::Error> {
     let document: PypiDocument = serde_json::from_slice(body)?;
     let PypiInfo { summary, license, license_expression, classifiers, project_urls } =
@@ -232,13 +235,13 @@ pub fn read_pypi(body: &[u8]) -> Result<Vec<Release>, serde_json::Error> {
     Ok(releases)
 }
 
-/// A moment as registries write it, in the form of the log: RFC 3339 in UTC with seconds.
+/// Converts a registry's timestamp to the log's format: RFC 3339 in UTC with seconds.
 fn moment(text: &str) -> Option<String> {
     let seconds = text.get(..19)?;
     contract::time::Timestamp::parse(&format!("{seconds}Z")).map(|moment| moment.to_string())
 }
 
-/// A repository's address as a page can link to it. Only https is shown.
+/// A repository address that a page can link to. Only https is accepted.
 fn web_address(text: &str) -> Option<String> {
     let text = text.trim();
     let text = text.strip_prefix("git+").unwrap_or(text);

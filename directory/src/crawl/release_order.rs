@@ -1,16 +1,18 @@
-//! The order of a package's releases, by their version numbers.
+//! Orders a package's releases by their version numbers.
 //!
-//! The moment of publication does not order them: a mirror reports when it first fetched a release, and a fix of an old
-//! line is published after a newer line.
+//! The publication date cannot be used: a mirror reports when it first fetched a release, and a fix
+//! for an old version may be published after a newer version.
 
 use std::cmp::Ordering;
 
-/// Compares two versions as npm and PyPI number them. Previews are not compared: the crawler leaves them out.
+/// Compares two versions as npm and PyPI number them. Previews are not supported: the crawler
+/// leaves them out.
 pub fn compare(a: &str, b: &str) -> Ordering {
     key(a).cmp(&key(b)).then_with(|| a.cmp(b))
 }
 
-/// The epoch (`1!2.0`), the numbers without zeros at the end, and the number of a post-release (`2.0.post1`).
+/// The epoch (`1!2.0`), the numbers without trailing zeros, and the number of a post-release
+/// (`2.0.post1`).
 fn key(version: &str) -> (u64, Vec<u64>, Option<u64>) {
     let public = version.split('+').next().unwrap_or_default();
     let (epoch, public) = public.split_once('!').unwrap_or(("0", public));
@@ -27,7 +29,7 @@ fn key(version: &str) -> (u64, Vec<u64>, Option<u64>) {
     (number(epoch), numbers, post)
 }
 
-/// A part that is not a number counts as 0; one that is too large for the type counts as the largest.
+/// A part that is not a number counts as 0; one too large for the type counts as the maximum.
 fn number(text: &str) -> u64 {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().unwrap_or(u64::MAX) } else { 0 }

@@ -1,5 +1,5 @@
-//! One crawl: every server that is due is visited once, by a few workers. What was seen is kept at once, so that a crawl
-//! which is killed goes on where it was.
+//! One crawl: a few workers visit every server that is due once. Observations are stored at once,
+//! so that a crawl can be resumed after it was killed.
 
 use super::package::{PackageError, Registries, chosen};
 use super::target::{PackageWay, Target, Way};
@@ -14,44 +14,44 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wire::dialer::Dialer;
 
-/// The most visits at a time.
+/// The most concurrent visits.
 pub const MAX_WORKERS: usize = 2;
-/// How long after a visit a server is visited again.
+/// How long after a visit the server is visited again.
 const AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
-/// The same after [`FAILURES_UNTIL_WEEKLY`] visits in a row that saw no contract.
+/// The same after [`FAILURES_UNTIL_WEEKLY`] consecutive visits without a contract.
 const AGAIN_AFTER_FAILURES: Duration = Duration::from_secs(7 * 24 * 3_600);
 const FAILURES_UNTIL_WEEKLY: u32 = 5;
 
-/// Servers to visit, with what is known of them already.
+/// A server to visit, with its known metadata.
 pub type Work = (Target, Manifest);
 
-/// What a crawl needs.
+/// The parts and options of a crawl.
 #[derive(Debug)]
 pub struct Crawl<'a> {
     pub visitor: &'a Visitor,
     pub dialer: &'a Dialer,
     pub registries: &'a Registries,
     pub database: &'a Mutex<Database>,
-    /// The newest releases of each package that are visited.
+    /// How many of the newest releases of each package are visited.
     pub releases: usize,
     pub workers: usize,
-    /// Visits servers that are not due, and releases that were seen before.
+    /// Also visits servers that are not due, and releases that were already observed.
     pub again: bool,
     pub stop: &'a AtomicBool,
 }
 
-/// Hears how a crawl goes on.
+/// Receives the events of a crawl.
 pub trait CrawlEvents: Sync {
     fn clock(&self) -> Timestamp;
-    /// A visit begins.
+    /// A visit starts.
     fn begins(&self, server: &SubjectId, release: Option<&str>);
-    /// An observation was kept; it may be recorded now.
+    /// An observation was stored; it may be recorded now.
     fn observed(&self, observation: &Observation) -> Result<(), CrawlError>;
-    /// A server is done: it was visited, it was not due, or its releases are not known.
+    /// A server is finished: it was visited, was not due, or its releases could not be read.
     fn ends(&self, server: &SubjectId, ended: &ServerEnd);
 }
 
-/// How the work on one server ended.
+/// The result for one server.
 #[derive(Debug)]
 pub enum ServerEnd {
     Visited { releases: usize, listed: usize },
@@ -142,7 +142,7 @@ impl Crawl<'_> {
         Ok(chosen.map(|releases| releases.into_iter().map(|it| it.manifest).collect()))
     }
 
-    /// Visits releases, oldest first: the log tells of changes in the order of the releases.
+    /// Visits releases oldest first: the log reports changes in the order of the releases.
     fn package(
         &self,
         target: &Target,
@@ -158,7 +158,8 @@ impl Crawl<'_> {
             }
             let release = manifest.version.as_deref();
             let is_newest = at + 1 == count;
-            // A published release does not change; the newest one is what users get, and is looked at again.
+            // A published release does not change. The newest one is still visited again, since it
+            // is what users get.
             let is_known = lock(self.database).is_observed(&target.id, release)?;
             if is_known && !self.again && !is_newest {
                 listed += 1;
@@ -173,8 +174,8 @@ impl Crawl<'_> {
         Ok(ServerEnd::Visited { releases: count, listed })
     }
 
-    /// Keeps what was seen, and with the last visit to a server when the next one is due: a crawl that is killed right after
-    /// does not visit the server again.
+    /// Stores an observation and, with the last visit to a server, when the next one is due: a
+    /// crawl that is killed right after does not visit the server again.
     fn keep(
         &self,
         seen: &Observation,
@@ -189,7 +190,7 @@ impl Crawl<'_> {
     }
 }
 
-/// When a server is visited again, after visits of which so many saw a contract.
+/// When a server is visited again after these visits, of which `listed` saw a contract.
 fn next_visit(failures: u32, listed: usize, now: Timestamp) -> Due {
     let failures = if listed > 0 { 0 } else { failures.saturating_add(1) };
     let wait = match failures {

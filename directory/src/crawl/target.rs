@@ -1,4 +1,4 @@
-//! A file of servers to crawl: one a line.
+//! Parses a file of servers to crawl, one per line.
 //!
 //! ```text
 //! npm:@scope/name                        the newest release
@@ -10,9 +10,9 @@
 use crate::subject::SubjectId;
 use serde::{Deserialize, Serialize};
 
-/// The most servers of one file.
+/// The most servers per file.
 pub const MAX_TARGETS: usize = 100_000;
-/// The most words of one line.
+/// The most words per line.
 const MAX_WORDS: usize = 64;
 
 /// A server, and how it is started or reached.
@@ -32,13 +32,13 @@ pub enum Way {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackageWay {
-    /// Releases that were named; none: the newest.
+    /// The named releases; empty for the newest.
     pub releases: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub arguments: Vec<String>,
 }
 
-/// A line that names no server.
+/// A line that does not name a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct BadTarget {
@@ -46,7 +46,7 @@ pub struct BadTarget {
     pub problem: String,
 }
 
-/// The servers of a file. Lines of one package with several releases are one server.
+/// The servers of a file. Lines with several releases of one package are combined.
 pub fn read_targets(text: &str) -> Result<Vec<Target>, BadTarget> {
     let mut targets: Vec<Target> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -103,7 +103,7 @@ fn read_line(line: &str) -> Result<Target, String> {
     Ok(Target { id, way: Way::Package(way) })
 }
 
-/// `npm:@scope/name@1.2.3` as the id and the release.
+/// Splits `npm:@scope/name@1.2.3` into id and release.
 fn split_release(text: &str) -> Result<(SubjectId, Option<String>), String> {
     let cut =
         text.rfind('@').filter(|at| !text.get(..*at).unwrap_or_default().ends_with([':', '/']));
@@ -121,7 +121,8 @@ fn split_release(text: &str) -> Result<(SubjectId, Option<String>), String> {
     }
 }
 
-/// A version as npm and PyPI write them: nothing that an installer could take for an option or a range.
+/// Whether a text is a version as npm and PyPI write them, and nothing that an installer could take
+/// for an option or a range.
 pub fn is_release(text: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b".-+_!".contains(&byte);
     (1..=64).contains(&text.len())

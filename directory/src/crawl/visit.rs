@@ -22,14 +22,14 @@ use wire::dialer::Dialer;
 use wire::process::Environment;
 use wire::{HttpEndpoint, ObserveError, ObserveLimits, Progress, StdioLaunch, Upstream};
 
-/// How long the steps of a visit may take, and how much they may fill.
+/// The limits on time and size for the steps of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VisitLimits {
-    /// To install a package.
+    /// The time to install a package.
     pub install: Duration,
-    /// From the start of a server to the last of its lists. It is started and listed twice.
+    /// The time from the start of a server to its last list. It is started and listed twice.
     pub list: Duration,
-    /// The bytes of an installed package.
+    /// The size of an installed package.
     pub package_bytes: u64,
 }
 
@@ -40,16 +40,16 @@ impl Default for VisitLimits {
     }
 }
 
-/// The memory of a visited server.
+/// The memory limit of a visited server.
 pub const MEMORY_BYTES: u64 = 2 << 30;
-/// The processes and threads of a visited server.
+/// The limit on processes and threads of a visited server.
 pub const PROCESSES: u64 = 128;
 
-/// What visits share.
+/// Shared by all visits.
 #[derive(Debug)]
 pub struct Visitor {
     folders: VisitFolders,
-    /// This program, which confines what it starts.
+    /// This program's path: it confines the programs that it starts.
     helper: PathBuf,
     install_code: InstallCode,
     limits: VisitLimits,
@@ -58,7 +58,7 @@ pub struct Visitor {
     known: Arc<KnownPackages>,
 }
 
-/// Where the install step fetches packages from; `None` for the public registry at its public addresses.
+/// Where packages are installed from; `None` for the public registry at its public addresses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct PackageSources {
     npm: Option<Text>,
@@ -66,8 +66,8 @@ pub struct PackageSources {
 }
 
 impl PackageSources {
-    /// The registries that the operator names. Where private addresses are allowed, the public ones count as named too: a
-    /// network may have a mirror under their names.
+    /// Uses the registries that the operator names. If private addresses are allowed, the public
+    /// registries count as named too: a network may have a mirror under their names.
     pub fn named(npm: Option<&str>, pypi: Option<&str>, allow_private: bool) -> PackageSources {
         let usual = Registries::default();
         let source = |named: Option<&str>, usual: &str, path: &str| {
@@ -81,10 +81,10 @@ impl PackageSources {
     }
 }
 
-/// Where visits keep what they need while they last.
+/// The temporary folders of visits.
 #[derive(Debug, Clone)]
 pub struct VisitFolders {
-    /// Homes of the visited servers.
+    /// The homes of visited servers.
     pub homes: PathBuf,
     /// Installed packages.
     pub packages: PathBuf,
@@ -117,7 +117,7 @@ impl Visitor {
         Ok(Visitor { folders, helper, install_code, limits, sources, dialer, known })
     }
 
-    /// Visits one release of a package. Blocks, for as long as [`VisitLimits`] allow.
+    /// Visits one release of a package. Blocks for up to the time in [`VisitLimits`].
     pub fn package(
         &self,
         target: &Target,
@@ -179,7 +179,7 @@ impl Visitor {
         let packages = self.folders.packages.join(instance);
         let homes = self.folders.homes.join(instance);
         let outcome = self.start_in(&packages, &homes, way, words);
-        // What was installed is thrown away: the next release is another package.
+        // Delete what was installed: the next release is a different package.
         for folder in [&packages, &homes] {
             let _ = std::fs::remove_dir_all(folder);
         }
@@ -203,7 +203,7 @@ impl Visitor {
         };
         if let Err(error) = confiner.prepare(&launch, Environment::Named) {
             let reason = match error {
-                // Installed, and there is nothing to start.
+                // The package was installed but contains no program.
                 ConfineError::Install(InstallError::NoProgram { .. }) => NotListed::Silent,
                 ConfineError::Install(InstallError::TooLarge { .. }) => NotListed::TooLarge,
                 _ => NotListed::NotInstalled,
@@ -243,7 +243,7 @@ impl Visitor {
     }
 }
 
-/// The command that a person would type, by which the install step knows what to install.
+/// The command a user would type, from which the install step derives what to install.
 fn launch_words(target: &Target, way: &PackageWay, release: Option<&str>) -> Option<Vec<String>> {
     let (registry, name) = target.id.as_package()?;
     let own = |text: &str| text.to_owned();
@@ -274,7 +274,7 @@ fn split(seen: Seen) -> (Outcome, Option<Cause>) {
     }
 }
 
-/// Lists a server twice, each time from its start. Only what both listings say counts.
+/// Lists a server twice, starting it each time. Only a contract that both listings agree on counts.
 fn list_twice(upstream: &Upstream, time: Duration) -> Seen {
     let first = list_once(upstream, time)?;
     let second = list_once(upstream, time)?;
@@ -293,7 +293,7 @@ fn list_once(upstream: &Upstream, time: Duration) -> Result<Surface, Failed> {
     let runtime = runtime.map_err(|_| Failed(silent, Some(CauseKind::Internal.into())))?;
     let limits =
         ObserveLimits { start_timeout: time, list_timeout: time, ..ObserveLimits::default() };
-    // What is being waited for, if the time ends.
+    // The step in progress, for the case of a timeout.
     let step = Mutex::new(Step::Connection);
     let progress = |progress| {
         *step.lock().unwrap_or_else(PoisonError::into_inner) = match progress {

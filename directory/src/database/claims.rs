@@ -1,4 +1,4 @@
-//! Claims of ownership, as they are checked. What the log says of them is in the log.
+//! Claims of ownership as they are checked. Their public state is in the log.
 
 use super::{Database, Result, Writing};
 use crate::claim::{ClaimKey, Method};
@@ -26,7 +26,7 @@ pub struct StoredClaim {
     pub state: ClaimState,
     pub since: Timestamp,
     pub counts_from: Option<Timestamp>,
-    /// Checks in a row that did not find it.
+    /// The number of consecutive checks that did not find it.
     pub failures: u32,
     pub due: Timestamp,
 }
@@ -34,7 +34,7 @@ pub struct StoredClaim {
 const COLUMNS: &str =
     "server, key, method, domain, nonce, state, since, counts_from, failures, due";
 
-/// A row, as far as its texts can be read.
+/// Reads a row; `None` if a text cannot be parsed.
 fn claim(row: &Row<'_>) -> rusqlite::Result<Option<StoredClaim>> {
     let text = |at: usize| row.get::<_, String>(at);
     let (server, key, method, state) = (text(0)?, text(1)?, text(2)?, text(5)?);
@@ -62,7 +62,7 @@ fn claim(row: &Row<'_>) -> rusqlite::Result<Option<StoredClaim>> {
 }
 
 impl Database {
-    /// Claims to one server, or to all.
+    /// The claims to one server, or all claims.
     pub fn claims(&self, server: Option<&SubjectId>) -> Result<Vec<StoredClaim>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM claims WHERE ?1 IS NULL OR server = ?1 ORDER BY server, since, key"
@@ -70,7 +70,7 @@ impl Database {
         self.read_claims(&sql, [server.map(SubjectId::as_str)])
     }
 
-    /// Claims that are to be checked again, those that wait longest first.
+    /// Claims that are due for a check, those that have waited longest first.
     pub fn due_claims(&self, now: Timestamp, most: usize) -> Result<Vec<StoredClaim>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM claims WHERE due <= ?1 AND state <> 'suspended' ORDER BY due, server, key LIMIT ?2"
@@ -83,7 +83,7 @@ impl Database {
         rows.into_iter().map(|row| self.sound(row, "a claim cannot be read")).collect()
     }
 
-    /// Where the crawler last reached a server that is not a package.
+    /// The last address at which the crawler reached a remote server.
     pub fn remote_address(&self, server: &SubjectId) -> Result<Option<String>> {
         let launches = self.rows(
             "SELECT launch FROM observations WHERE server = ?1 AND release = ''",

@@ -1,4 +1,5 @@
-//! Tables of the corpus: what owners contributed, what the operator decided, what is served, and how busy keys were.
+//! Tables of the corpus: the contributions of owners, the decisions of the operator, what is
+//! served, and the activity of keys.
 
 use super::{Database, DatabaseError, Result, Writing};
 use crate::corpus::anomaly::{HourOfKey, Said};
@@ -8,7 +9,8 @@ use contract::time::Timestamp;
 use gate::network::{Bucket, CorpusRow, CorpusVerdict, MAX_CONTRIBUTIONS_A_DAY, ReasonClass};
 use rusqlite::{Row, params};
 
-/// `corpus` has a row for each definition that was contributed or adjudicated, with what is served of it now.
+/// `corpus` has a row for each definition that was contributed or adjudicated, with the verdict
+/// that is served now.
 pub(super) const TABLES: &str = "
 CREATE TABLE contributions (
     id INTEGER PRIMARY KEY, definition BLOB NOT NULL, owner TEXT NOT NULL, verdict TEXT NOT NULL,
@@ -21,43 +23,43 @@ CREATE TABLE activity (
     reports INTEGER NOT NULL, refused INTEGER NOT NULL, PRIMARY KEY (key, hour)) STRICT, WITHOUT ROWID;
 ";
 
-/// The operator's word for a row that is withdrawn.
+/// The stored form of the operator's withdrawal.
 const INVALIDATED: &str = "invalidated";
 const HOUR_MS: i64 = 3_600_000;
 const HOURS_A_DAY: i64 = 24;
 /// How long the activity of keys is kept.
 const ACTIVITY_DAYS: i64 = 31;
 
-/// The two messages that have a quota.
+/// The two kinds of message with a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaMessage {
     Contribution,
     Report,
 }
 
-/// What became of a message of a key.
+/// What happened to a key's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Contributed {
     Kept,
-    /// The key's quota of the day is spent.
+    /// The key's quota for the day is used up.
     Spent,
-    /// No more rows are kept.
+    /// The table is full.
     Full,
 }
 
-/// What was served of a definition before an act of the operator, and is after it.
+/// The verdict that was served on a definition before an act of the operator, and the one after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
     pub definition: DefinitionHash,
-    /// Whether it was ever served: installs may have acted on it.
+    /// Whether a verdict was ever served: installs may have acted on it.
     pub was_served: bool,
     pub adjudicated_before: Option<Adjudication>,
     pub before: Option<CorpusVerdict>,
     pub after: Standing,
 }
 
-/// A definition of the corpus, as the operator sees it.
+/// A definition of the corpus as shown to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorpusEntry {
     pub definition: DefinitionHash,
@@ -73,20 +75,20 @@ fn definition(row: &Row<'_>, at: usize) -> rusqlite::Result<DefinitionHash> {
     row.get::<_, [u8; 32]>(at).map(DefinitionHash::from_bytes)
 }
 
-/// The bytes of the first hash of a bucket, and bytes after those of its last one.
+/// The first hash of a bucket, and the upper bound after its last one.
 pub(super) fn range(bucket: Bucket) -> (Vec<u8>, Vec<u8>) {
     let shift = 32 - u32::from(bucket.bits());
     let start = |index: u64| (index << shift).to_be_bytes();
     let first = start(u64::from(bucket.index()));
     let after = start(u64::from(bucket.index()) + 1);
     let hash_bytes = |bytes: [u8; 8]| bytes.iter().skip(4).copied().collect::<Vec<u8>>();
-    // After the last bucket comes no hash of 32 bytes.
+    // No 32-byte hash is larger than the bound of the last bucket.
     let is_last = u64::from(bucket.index()) + 1 == 1 << bucket.bits();
     (hash_bytes(first), if is_last { vec![0xff; 33] } else { hash_bytes(after) })
 }
 
 impl Database {
-    /// What is served of one bucket: what the operator decided first, at most so many.
+    /// What is served for one bucket, at most `most` rows, the operator's decisions first.
     pub fn corpus_bucket(&self, bucket: Bucket, most: usize) -> Result<Vec<CorpusRow>> {
         let (first, after) = range(bucket);
         let rows = self.rows(
@@ -105,14 +107,14 @@ impl Database {
         rows.into_iter().map(row).collect()
     }
 
-    /// How many definitions something is served of.
+    /// The number of definitions with a served verdict.
     pub fn served_rows(&self) -> Result<u64> {
         let sql = "SELECT COUNT(*) FROM corpus WHERE served IS NOT NULL";
         let count = self.rows(sql, [], |row| row.get::<_, i64>(0))?;
         Ok(count.first().copied().unwrap_or(0).unsigned_abs())
     }
 
-    /// Definitions with what was said of them. With a standing, only those.
+    /// Definitions with all verdicts on them; only those with the given state, if any.
     pub fn corpus_entries(&self, wanted: Option<&str>, most: usize) -> Result<Vec<CorpusEntry>> {
         let entries = self.rows(
             "SELECT definition, standing, served, served_reason, adjudicated FROM corpus WHERE ?1 IS NULL OR standing = ?1 ORDER BY definition LIMIT ?2",
@@ -147,7 +149,7 @@ impl Database {
         entries.into_iter().map(with_owners).collect()
     }
 
-    /// What keys did since a moment.
+    /// The activity of keys since a moment.
     pub fn activity_since(&self, since: Timestamp) -> Result<Vec<HourOfKey>> {
         self.rows(
             "SELECT key, owner, hour, contributions, reports, refused FROM activity WHERE hour >= ?1",
@@ -166,7 +168,7 @@ impl Database {
         )
     }
 
-    /// What all owners and the operator said, definition by definition.
+    /// All verdicts of owners and the operator, by definition.
     pub fn all_said(&self) -> Result<Vec<Said>> {
         let rows = self.rows(
             "SELECT c.definition, c.owner, c.verdict, o.adjudicated, o.adjudicated_reason FROM contributions c JOIN corpus o USING (definition) ORDER BY c.definition, c.owner",
@@ -204,7 +206,7 @@ fn adjudication(word: Option<&str>, reason: &str) -> Option<Adjudication> {
 }
 
 impl Writing<'_> {
-    /// Counts a message of a key, unless the key's quota of this UTC day is spent.
+    /// Counts a message of a key, unless the key's quota for this UTC day is used up.
     pub fn count_message(
         &self,
         key: &str,
@@ -234,14 +236,14 @@ impl Writing<'_> {
         Ok(if is_spent { Contributed::Spent } else { Contributed::Kept })
     }
 
-    /// Keeps what an owner says of a definition, in place of what it said before.
+    /// Stores an owner's verdict on a definition, replacing an earlier one.
     pub fn contribute(&self, owner: &str, row: &CorpusRow, now: Timestamp) -> Result<Contributed> {
         if self.is_full("contributions", MAX_CONTRIBUTIONS)? {
             return Ok(Contributed::Full);
         }
         let day = now.0.div_euclid(HOUR_MS * HOURS_A_DAY);
         let definition = row.definition_hash.as_bytes();
-        // The same word again is no news to an operator who decided already.
+        // Repeating the same verdict is not new to an operator who has already decided.
         self.execute(
             "INSERT INTO contributions (definition, owner, verdict, reason, day, is_decided) VALUES (?1, ?2, ?3, ?4, ?5, 0)
              ON CONFLICT (definition, owner) DO UPDATE SET verdict = excluded.verdict, reason = excluded.reason, day = excluded.day, is_decided = 0
@@ -252,14 +254,14 @@ impl Writing<'_> {
         Ok(Contributed::Kept)
     }
 
-    /// Whether a table of numbered rows has as many as are kept.
+    /// Whether a table of numbered rows has reached its limit.
     pub(super) fn is_full(&self, table: &'static str, most: u64) -> Result<bool> {
         let sql = format!("SELECT COALESCE(MAX(id) - MIN(id) + 1, 0) FROM {table}");
         let count = self.row(&sql, [], |row| row.get::<_, i64>(0))?;
         Ok(count.unwrap_or(0).unsigned_abs() >= most)
     }
 
-    /// Takes the operator's word for a definition.
+    /// Stores the operator's decision on a definition.
     pub fn adjudicate(&self, definition: DefinitionHash, said: Adjudication) -> Result<Settled> {
         let (word, reason) = match said {
             Adjudication::Said(verdict, reason) => (verdict.as_str(), reason.as_str()),
@@ -276,7 +278,7 @@ impl Writing<'_> {
         Ok(Settled { after: after.after, was_served: after.was_served, ..before })
     }
 
-    /// Removes everything that an owner contributed. Returns what became of each definition.
+    /// Removes all contributions of an owner. Returns the change for each definition.
     pub fn remove_owner(&self, owner: &str) -> Result<Vec<Settled>> {
         let definitions = self.rows(
             "SELECT definition FROM contributions WHERE owner = ?1 ORDER BY definition",
@@ -287,7 +289,7 @@ impl Writing<'_> {
         definitions.into_iter().map(|definition| self.settle(definition)).collect()
     }
 
-    /// Decides what is served of a definition.
+    /// Computes which verdict is served on a definition.
     fn settle(&self, definition: DefinitionHash) -> Result<Settled> {
         let hash = definition.as_bytes();
         let known = self.row(
@@ -334,7 +336,7 @@ impl Writing<'_> {
         Ok(Settled { definition, was_served, adjudicated_before, before, after })
     }
 
-    /// Forgets activity that no report looks at any more.
+    /// Deletes activity that is too old for any report.
     pub fn forget_activity(&self, now: Timestamp) -> Result<()> {
         let oldest = now.0.div_euclid(HOUR_MS) - ACTIVITY_DAYS * HOURS_A_DAY;
         self.execute("DELETE FROM activity WHERE hour < ?1", [oldest])?;

@@ -1,4 +1,5 @@
-//! Reports of installs: which change how many owners met. Unconfirmed, and never mixed with what the crawler saw.
+//! Reports of installs: how many owners met which change. Unconfirmed, and never mixed with the
+//! crawler's observations.
 
 use super::corpus::{Contributed, range};
 use super::{Database, Result, Writing};
@@ -18,7 +19,7 @@ const DAY_MS: i64 = 86_400_000;
 const REPORT_DAYS: i64 = 90;
 
 impl Database {
-    /// The reports of one bucket of `fp_before`, those of most owners first, at most so many.
+    /// The reports in one bucket of `fp_before`, at most `most`, those with the most owners first.
     pub fn report_bucket(&self, bucket: Bucket, most: usize) -> Result<Vec<InstallReport>> {
         let (first, after) = range(bucket);
         self.rows(
@@ -36,7 +37,8 @@ impl Database {
 }
 
 impl Writing<'_> {
-    /// Keeps that an owner met a change. What it says of kinds and of its hour is not needed, and not kept.
+    /// Stores that an owner met a change. The kinds and the hour in the report are not needed, and
+    /// not stored.
     pub fn keep_report(
         &self,
         owner: &str,
@@ -59,12 +61,12 @@ impl Writing<'_> {
         Ok(Contributed::Kept)
     }
 
-    /// Removes everything that an owner reported. Returns how many reports it were.
+    /// Removes all reports of an owner. Returns how many there were.
     pub fn remove_reports(&self, owner: &str) -> Result<usize> {
         self.execute("DELETE FROM reports WHERE owner = ?1", [owner])
     }
 
-    /// Forgets reports that count no longer.
+    /// Deletes reports that no longer count.
     pub fn forget_reports(&self, now: Timestamp) -> Result<()> {
         let oldest = now.0.div_euclid(DAY_MS) - REPORT_DAYS;
         self.execute("DELETE FROM reports WHERE day < ?1", [oldest])?;

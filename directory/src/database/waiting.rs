@@ -1,4 +1,5 @@
-//! Statements that wait for the writer of the log. Every process of a directory may leave one; only the writer adds entries.
+//! Statements queued for the writer of the log. Every process of a directory may add one; only the
+//! writer adds entries.
 
 use super::{Database, Result, Writing};
 use crate::entry::{Statement, Subject};
@@ -8,7 +9,7 @@ pub(super) const TABLES: &str = "
 CREATE TABLE waiting (id INTEGER PRIMARY KEY, subject TEXT NOT NULL, statement TEXT NOT NULL, document BLOB) STRICT;
 ";
 
-/// What is to be said, with the document that the statement names by its hash.
+/// A statement, with the document that it names by hash.
 #[derive(Debug, Clone)]
 pub struct Words {
     pub subject: Subject,
@@ -16,7 +17,7 @@ pub struct Words {
     pub document: Option<Vec<u8>>,
 }
 
-/// The same, with the number under which it waits.
+/// A statement with its number in the queue.
 #[derive(Debug, Clone)]
 pub struct WaitingStatement {
     pub id: i64,
@@ -24,7 +25,7 @@ pub struct WaitingStatement {
 }
 
 impl Database {
-    /// Statements that wait, oldest first.
+    /// The queued statements, oldest first.
     pub fn waiting_statements(&self, most: usize) -> Result<Vec<WaitingStatement>> {
         let rows = self.rows(
             "SELECT id, subject, statement, document FROM waiting ORDER BY id LIMIT ?1",
@@ -46,7 +47,7 @@ impl Database {
 }
 
 impl Writing<'_> {
-    /// Leaves a statement for the writer.
+    /// Queues a statement for the writer.
     pub fn leave_statement(&self, words: &Words) -> Result<()> {
         let json = |value: serde_json::Result<String>| value.unwrap_or_default();
         self.execute(
@@ -60,7 +61,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The statement is in the log from here on.
+    /// Removes a statement that is now in the log.
     pub fn mark_said(&self, id: i64) -> Result<()> {
         self.execute("DELETE FROM waiting WHERE id = ?1", [id])?;
         Ok(())

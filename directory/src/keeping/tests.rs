@@ -23,7 +23,8 @@ fn server() -> SubjectId {
     "com.example/weather".parse().unwrap()
 }
 
-/// A keeper of a log with one remote server, at an address without a listener. The operator knows these keys.
+/// A keeper of a log with one remote server, at an address where nothing listens. The operator
+/// registered these keys.
 fn keeper(folder: &std::path::Path, known: &[u8]) -> LogKeeper {
     let folders = Folders { data: folder.join("data"), keys: folder.join("keys") };
     let mut writer = LogWriter::open(&folders, "https://d.example", None, NOW).unwrap();
@@ -48,7 +49,7 @@ fn keeper(folder: &std::path::Path, known: &[u8]) -> LogKeeper {
     LogKeeper::new(writer, folders, dialer(), Vec::new(), Vec::new(), checker).unwrap()
 }
 
-/// A claim that was found somewhere, as another process of the directory keeps it.
+/// A verified claim, as another process of the directory stores it.
 fn claim(keeper: &LogKeeper, byte: u8, method: Method, now: Timestamp) {
     let (server, key) = (server(), key(byte));
     let sought = Sought { server: &server, key: &key, nonce: "n", method };
@@ -74,7 +75,7 @@ fn a_claim_that_is_not_found_for_three_days_is_suspended_in_the_log() {
     assert_eq!(states(&keeper), [(key(1).hash(), ClaimState::Verified)]);
     for day in 1..=3 {
         assert_eq!(keeper.tick(days(day)), Vec::<String>::new(), "an owner's fault is no problem");
-        // Later on the same day it is not looked at again.
+        // It is not checked again on the same day.
         assert_eq!(keeper.tick(Timestamp(days(day).0 + 1)), Vec::<String>::new());
     }
     let expected = [(key(1).hash(), ClaimState::Verified), (key(1).hash(), ClaimState::Suspended)];

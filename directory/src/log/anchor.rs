@@ -1,4 +1,5 @@
-//! Anchors: OpenTimestamps proofs over the text of a checkpoint, from calendars that the operator names.
+//! Anchors: OpenTimestamps proofs over the text of a checkpoint, from the calendars that the
+//! operator names.
 
 use super::ots::{Attestation, BadProof, BlockHeader, Operation, Proof, Timestamp};
 use http::StatusCode;
@@ -23,12 +24,12 @@ pub enum AnchorError {
     NoRandomness,
 }
 
-/// What an anchor says.
+/// The state of an anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnchorState {
-    /// Calendars promised it, and no block has it yet.
+    /// Calendars promised it, but no block contains it yet.
     Pending,
-    /// It names a block; whether the block has it, a header shows.
+    /// The proof names this block; only the block's header can confirm it.
     InBlock(u64),
 }
 
@@ -47,12 +48,12 @@ impl AnchorState {
     }
 }
 
-/// The digest that is anchored: of the checkpoint's text, without its signatures.
+/// The digest that is anchored: that of the checkpoint's text without signatures.
 pub fn digest_of(checkpoint_text: &str) -> [u8; 32] {
     Sha256::digest(checkpoint_text.as_bytes()).into()
 }
 
-/// Asks calendars to have a checkpoint in a block. One that answers is enough.
+/// Submits a checkpoint to calendars. One that accepts it is enough.
 pub async fn submit(
     dialer: &Dialer,
     calendars: &[String],
@@ -61,7 +62,7 @@ pub async fn submit(
     let digest = digest_of(checkpoint_text);
     let mut nonce = vec![0; NONCE_BYTES];
     getrandom::fill(&mut nonce).map_err(|_| AnchorError::NoRandomness)?;
-    // A calendar learns a hash that it cannot connect with the checkpoint.
+    // The nonce keeps calendars from connecting the hash with the checkpoint.
     let append = Operation::Append(nonce);
     let message = Operation::Sha256.apply(&append.apply(&digest));
     let mut found = Timestamp::default();
@@ -93,9 +94,10 @@ pub async fn submit(
     Ok(Proof { digest, timestamp })
 }
 
-/// Asks the calendars of a pending proof whether a block has it by now. Returns whether the proof knows more.
+/// Asks the calendars of a pending proof whether a block contains it by now. Returns whether the
+/// proof was extended.
 ///
-/// Only calendars that the operator named are asked, whatever the proof says.
+/// Only contacts calendars that the operator named, whatever the proof says.
 pub async fn upgrade(
     dialer: &Dialer,
     calendars: &[String],
@@ -118,7 +120,7 @@ pub async fn upgrade(
         let url = format!("{}/timestamp/{}", uri.trim_end_matches('/'), hex::encode(&message));
         let answer = match dialer.get(&url, MEDIA_TYPE).await {
             Ok(answer) => answer,
-            // Still waiting for a block.
+            // Not in a block yet.
             Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => continue,
             Err(error) => return Err(AnchorError::NoAnswer(Box::new(error))),
         };
@@ -132,7 +134,7 @@ pub async fn upgrade(
     Ok(*proof != before)
 }
 
-/// Whether the header of a block has a checkpoint's text by this proof.
+/// Whether the proof shows that a block's header commits to a checkpoint's text.
 pub fn is_in_block(proof: &Proof, checkpoint_text: &str, header: &BlockHeader) -> bool {
     proof.digest == digest_of(checkpoint_text)
         && proof.attestations().iter().any(|(message, attestation)| {

@@ -1,4 +1,5 @@
-//! One writer per data folder: the process that holds its lock file. The lock is released when that process ends, also by a kill.
+//! One writer per data folder: the process that holds the lock on its file. The lock is released
+//! when the process ends, even if it is killed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -6,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 const LOCK_FILE: &str = "writer.lock";
 
-/// The right to write, for as long as it is held.
+/// The right to write, while it is held.
 #[derive(Debug)]
 pub struct Lease {
     _file: File,
 }
 
-/// Why there is no lease.
+/// Why the lease could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     #[error("another process writes to `{}`{}", folder.display(), holder.as_ref().map(|id| format!(" (process {id})")).unwrap_or_default())]
@@ -22,7 +23,7 @@ pub enum LeaseError {
 }
 
 impl Lease {
-    /// Takes the lease, or says who has it. Does not wait.
+    /// Takes the lease, or returns its holder. Does not wait.
     pub fn take(folder: &Path) -> Result<Lease, LeaseError> {
         let path = folder.join(LOCK_FILE);
         let failed = |source| LeaseError::File { path: path.clone(), source };
@@ -45,7 +46,7 @@ impl Lease {
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // Only shown to a person whom the lease is refused.
+        // Only displayed to a user who is refused the lease.
         let _ = file.set_len(0);
         let _ = file.rewind();
         let _ = write!(file, "{}", std::process::id());

@@ -1,11 +1,12 @@
-//! OpenTimestamps proofs: the codec, and what a proof says of a digest.
+//! OpenTimestamps proofs: the codec, and the attestations of a digest.
 //!
-//! A proof is a tree of operations that begins with the digest of a document and ends in attestations: a calendar's promise,
-//! or the height of a Bitcoin block whose header holds the result.
+//! A proof is a tree of operations that starts with the digest of a document and ends in
+//! attestations: a calendar's promise, or the height of a Bitcoin block whose header contains the
+//! result.
 
 use sha2::{Digest, Sha256};
 
-/// The beginning of a proof file.
+/// The magic bytes of a proof file.
 const MAGIC: &[u8] = b"\x00OpenTimestamps\x00\x00Proof\x00\xbf\x89\xe2\xe8\x84\xe8\x92\x94";
 const VERSION: u8 = 1;
 const PENDING: [u8; 8] = [0x83, 0xdf, 0xe3, 0x0d, 0x2e, 0xf9, 0x0c, 0x8e];
@@ -17,9 +18,9 @@ pub const MAX_PROOF_BYTES: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 256;
 /// The most operations and attestations of one proof.
 const MAX_STEPS: usize = 4_096;
-/// The longest value that an operation adds, and the longest result.
+/// The longest operand, and the longest result, of an operation.
 const MAX_VALUE_BYTES: usize = 4_096;
-/// The longest address of a calendar.
+/// The longest calendar address.
 const MAX_URI_BYTES: usize = 1_000;
 const MAX_PAYLOAD_BYTES: usize = 8_192;
 
@@ -30,7 +31,7 @@ const REVERSE: u8 = 0xf2;
 const FORK: u8 = 0xff;
 const ATTESTATION: u8 = 0x00;
 
-/// Why bytes are no proof that can be used.
+/// Why bytes are not a usable proof.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProof {
     #[error("it is not an OpenTimestamps proof of version {VERSION} over SHA-256")]
@@ -45,7 +46,7 @@ pub enum BadProof {
     Uri,
 }
 
-/// One step from a message to the next.
+/// An operation that transforms a message into the next one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     // In the order of their bytes, by which they are sorted.
@@ -66,18 +67,18 @@ impl Operation {
     }
 }
 
-/// What a branch of a proof ends with.
+/// The end of a branch of a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attestation {
-    /// A calendar at this address promised to have it in a block.
+    /// The calendar at this address promised to include it in a block.
     Pending(String),
-    /// It is in the Bitcoin block of this height.
+    /// It is in the Bitcoin block at this height.
     Bitcoin(u64),
-    /// Of a kind that is not known here, kept as it is.
+    /// An unknown kind, kept unchanged.
     Unknown([u8; 8], Vec<u8>),
 }
 
-/// What is known of one message: attestations of it, and operations that lead on.
+/// The attestations of one message, and the operations that continue from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timestamp {
     pub attestations: Vec<Attestation>,
@@ -110,7 +111,7 @@ impl Proof {
         out
     }
 
-    /// Every attestation, with the message that it is about.
+    /// Every attestation, with the message that it attests.
     pub fn attestations(&self) -> Vec<(Vec<u8>, &Attestation)> {
         let mut found = Vec::new();
         self.timestamp.walk(&self.digest, &mut |message, attestation| {
@@ -131,7 +132,7 @@ impl Proof {
 }
 
 impl Timestamp {
-    /// Reads what a calendar answers: a timestamp of the message that it was sent.
+    /// Reads a calendar's response: a timestamp of the message that was sent to it.
     pub fn read(bytes: &[u8], message_bytes: usize) -> Result<Timestamp, BadProof> {
         if bytes.len() > MAX_PROOF_BYTES {
             return Err(BadProof::TooLarge);
@@ -141,7 +142,7 @@ impl Timestamp {
         if reader.rest.is_empty() { Ok(timestamp) } else { Err(BadProof::Length) }
     }
 
-    /// Adds what another timestamp of the same message knows.
+    /// Merges another timestamp of the same message.
     pub fn merge(&mut self, other: Timestamp) {
         for attestation in other.attestations {
             if !self.attestations.contains(&attestation) {
@@ -156,7 +157,7 @@ impl Timestamp {
         }
     }
 
-    /// The timestamp of a message that is reached from this one's, where there is one.
+    /// The timestamp of a message reachable from this one's, if there is one.
     pub fn at_mut(&mut self, message: &[u8], wanted: &[u8]) -> Option<&mut Timestamp> {
         if message == wanted {
             return Some(self);
@@ -176,7 +177,7 @@ impl Timestamp {
     }
 
     fn write_into(&self, out: &mut Vec<u8>) {
-        // As the reference implementation sorts them, so that one proof has one spelling.
+        // Sorted like the reference implementation, so that each proof has a single encoding.
         let mut attestations: Vec<&Attestation> = self.attestations.iter().collect();
         attestations.sort_by_key(|attestation| attestation.parts());
         let mut operations: Vec<&(Operation, Timestamp)> = self.operations.iter().collect();
@@ -360,17 +361,17 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// A Bitcoin block's header, as far as a proof needs it.
+/// The parts of a Bitcoin block header that a proof needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockHeader {
     pub merkle_root: [u8; 32],
-    /// The hash of the block, as it is usually written.
+    /// The hash of the block in its usual notation.
     pub hash: String,
-    /// Seconds since 1970, as the miner wrote them.
+    /// Unix time in seconds, as set by the miner.
     pub seconds: u32,
 }
 
-/// Why a header does not count.
+/// Why a header is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadBlockHeader {
     #[error("a block's header has 80 bytes, in 160 hexadecimal digits")]
@@ -382,8 +383,8 @@ pub enum BadBlockHeader {
 }
 
 impl BlockHeader {
-    /// Reads a header and checks its proof of work against its own target. Whether the block is in Bitcoin's chain, the
-    /// header does not say.
+    /// Parses a header and checks its proof of work against its own target. Whether the block is in
+    /// Bitcoin's chain cannot be seen from the header.
     pub fn read(hexadecimal: &str) -> Result<BlockHeader, BadBlockHeader> {
         let mut bytes = [0; 80];
         hex::decode_to_slice(hexadecimal.trim(), &mut bytes).map_err(|_| BadBlockHeader::Length)?;
@@ -403,11 +404,11 @@ impl BlockHeader {
     }
 }
 
-/// The target that a header's four bytes stand for, as 32 bytes with the largest first.
+/// The target encoded in a header's four bytes, as 32 bytes in big-endian order.
 fn target(bits: u32) -> Option<[u8; 32]> {
     let exponent = (bits >> 24) as usize;
     let mantissa = bits & 0x00ff_ffff;
-    // A negative or empty target, or one that is longer than a hash.
+    // Refuse targets that are negative, zero, or longer than a hash.
     if mantissa & 0x0080_0000 != 0 || mantissa == 0 || !(3..=32).contains(&exponent) {
         return None;
     }

@@ -1,10 +1,11 @@
-//! Roots and proofs, made from the nodes of a tree wherever they are: in memory, in files, or behind a URL.
+//! Computes roots and proofs from the nodes of a tree, wherever they are stored: in memory, in
+//! files, or behind a URL.
 
 use super::tile::NodeSource;
 use ledger::proof::{ConsistencyProof, InclusionProof};
 use ledger::tree::{Frontier, NodeHash, parent};
 
-/// The root of the first leaves of a tree.
+/// The root of a tree's first `size` leaves.
 pub fn root<S: NodeSource>(nodes: &mut S, size: u64) -> Result<NodeHash, S::Error> {
     if size == 0 {
         return Ok(Frontier::new().root());
@@ -12,7 +13,7 @@ pub fn root<S: NodeSource>(nodes: &mut S, size: u64) -> Result<NodeHash, S::Erro
     range(nodes, 0, size)
 }
 
-/// The node over a range of leaves, as RFC 9162 splits it.
+/// The node over a range of leaves, split according to RFC 9162.
 fn range<S: NodeSource>(nodes: &mut S, start: u64, end: u64) -> Result<NodeHash, S::Error> {
     let size = end - start;
     if size.is_power_of_two() && start.is_multiple_of(size) {
@@ -30,7 +31,7 @@ fn split_of(size: u64) -> u64 {
     1 << (u64::BITS - 1 - (size - 1).leading_zeros())
 }
 
-/// That a leaf is in a tree. The index has to be below the size.
+/// Proves that a leaf is in a tree. The index must be below the size.
 pub fn inclusion<S: NodeSource>(
     nodes: &mut S,
     index: u64,
@@ -52,7 +53,7 @@ pub fn inclusion<S: NodeSource>(
     Ok(InclusionProof { index, size, path })
 }
 
-/// That a tree is the beginning of a larger one.
+/// Proves that a tree is a prefix of a larger one.
 pub fn consistency<S: NodeSource>(
     nodes: &mut S,
     old: u64,
@@ -61,7 +62,7 @@ pub fn consistency<S: NodeSource>(
     let mut path = Vec::new();
     if old > 0 && old < new {
         let (mut start, mut end) = (0, new);
-        // Whether the old tree is all of the part of it that is left.
+        // Whether the old tree covers the whole remaining left part.
         let mut is_whole_left = true;
         while old != end {
             let split = start + split_of(end - start);

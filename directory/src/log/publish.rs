@@ -1,7 +1,9 @@
-//! Writes the log as files that any web server can hand out: tiles first, then the signed checkpoint that speaks of them.
+//! Writes the log as files that any web server can serve: first the tiles, then the signed
+//! checkpoint that covers them.
 //!
-//! The last checkpoint is also kept with the keys. INVARIANT: no checkpoint is signed for a tree that does not begin with
-//! the tree of the last one, so a restored backup or a second history is refused instead of published.
+//! The last checkpoint is also stored with the keys. INVARIANT: a checkpoint is only signed for a
+//! tree that extends the tree of the last one, so a restored backup or a forked history is refused
+//! instead of published.
 
 use super::proof;
 use super::signer::{Signer, SignerError};
@@ -14,12 +16,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The file of the last checkpoint, in the folder of the keys and in that of the log.
+/// The file of the last checkpoint, in the folder of keys and in that of the log.
 pub const CHECKPOINT_FILE: &str = "checkpoint";
-/// Entries that are read from the database at a time.
+/// How many entries are read from the database at a time.
 const BATCH: usize = 1_024;
 
-/// Why the log is not published.
+/// Why the log could not be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     #[error(transparent)]
@@ -49,13 +51,13 @@ pub struct Publisher {
     keys: PathBuf,
     signer: Box<dyn Signer>,
     nodes: Nodes,
-    /// The size of the tree of the last checkpoint in the folder.
+    /// The size of the tree in the folder's last checkpoint.
     published: u64,
     note: Option<String>,
 }
 
 impl Publisher {
-    /// Reads the whole log, and compares it with what was signed before.
+    /// Reads the whole log, and compares it with the last signed checkpoint.
     pub fn open(
         database: &Database,
         folder: &Path,
@@ -83,7 +85,8 @@ impl Publisher {
             if proof::root(&mut &publisher.nodes, signed.size) != Ok(signed.root) {
                 return Err(PublishError::Forked { signed: signed.size });
             }
-            // Without the same checkpoint in the folder its tiles may be missing too: they are all written again.
+            // If the folder does not have the same checkpoint, its tiles may be missing too: write
+            // all of them again.
             let path = folder.join(CHECKPOINT_FILE);
             let shown = read_text(&path).map_err(in_file(&path))?;
             let is_same =
@@ -96,7 +99,7 @@ impl Publisher {
         Ok(publisher)
     }
 
-    /// The last checkpoint that was published, as a signed note.
+    /// The last published checkpoint, as a signed note.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -123,7 +126,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes what was added, if something was. Returns the new checkpoint.
+    /// Publishes new entries, if there are any. Returns the new checkpoint.
     pub fn publish(&mut self, database: &Database) -> Result<Option<Checkpoint>, PublishError> {
         self.read_new(database)?;
         let size = self.nodes.size();
@@ -144,7 +147,7 @@ impl Publisher {
         Ok(Some(checkpoint))
     }
 
-    /// Adds the lines of witnesses to the published checkpoint.
+    /// Adds witnesses' cosignatures to the published checkpoint.
     pub fn add_cosignatures(&mut self, lines: &str) -> Result<(), PublishError> {
         let Some(note) = &self.note else { return Ok(()) };
         let note = format!("{note}{lines}");
@@ -155,7 +158,7 @@ impl Publisher {
     }
 }
 
-/// Writes the tiles of a tree, but for those whole ones that its first entries had already.
+/// Writes the tiles of a tree, except full ones that a smaller, already published tree had.
 pub fn write_tiles(
     folder: &Path,
     database: &Database,
@@ -176,7 +179,7 @@ pub fn write_tiles(
         let path = folder.join(tile.to_string());
         write_durably(&path, &bytes).map_err(in_file(&path))?;
         if tile.is_whole() {
-            // Its beginnings are no longer needed.
+            // The tile is full, so its partial versions are no longer needed.
             let mut partial = path.into_os_string();
             partial.push(".p");
             let _ = fs::remove_dir_all(PathBuf::from(partial));
@@ -190,7 +193,7 @@ fn in_file(path: &Path) -> impl FnOnce(io::Error) -> PublishError + use<> {
     move |source| PublishError::File { path, source }
 }
 
-/// A text of a file; none where there is no file.
+/// The text of a file; `None` if it does not exist.
 pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -199,7 +202,7 @@ pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Replaces a file as a whole, and returns once it would survive a loss of power.
+/// Replaces a file atomically and durably.
 pub fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_as(path, bytes, false)
 }

@@ -1,4 +1,4 @@
-//! The skeptic's side: reads a log from its URL or from a copy in a folder, and believes nothing but its public key.
+//! Verifies a log, read from its URL or from a copy in a folder, with nothing but its public key.
 
 use super::proof;
 use super::tile::{
@@ -12,10 +12,10 @@ use std::io;
 use std::path::PathBuf;
 use wire::dialer::{DialError, Dialer};
 
-/// The most tiles that are kept in memory.
+/// The most tiles that are cached.
 const MAX_TILES: usize = 4_096;
 
-/// Why a log does not hold.
+/// Why a log does not verify.
 #[derive(Debug, thiserror::Error)]
 pub enum LogFault {
     #[error("`{path}`: {source}")]
@@ -52,7 +52,7 @@ pub enum LogFault {
     WrongProof,
 }
 
-/// Where the files of a log are.
+/// The source of a log's files.
 pub trait LogFiles {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, LogFault>;
 }
@@ -72,7 +72,7 @@ impl<T: LogFiles + ?Sized> LogFiles for Box<T> {
 /// A log behind a URL.
 #[derive(Debug)]
 pub struct LogUrl {
-    /// The URL of the log, without a slash at its end.
+    /// The URL of the log, without a trailing slash.
     base: String,
     dialer: Dialer,
     runtime: tokio::runtime::Runtime,
@@ -105,10 +105,10 @@ impl LogFiles for LogFolder {
     }
 }
 
-/// Is told of each entry with its number; what it finds wrong ends the check.
+/// Receives each entry with its number; an error ends the verification.
 pub type HearEntry<'h> = dyn FnMut(u64, &[u8]) -> Result<(), String> + 'h;
 
-/// A log that is being checked.
+/// A log being verified.
 #[derive(Debug)]
 pub struct LogReader<F> {
     files: F,
@@ -120,7 +120,7 @@ impl<F: LogFiles> LogReader<F> {
         LogReader { files, keys }
     }
 
-    /// The checkpoint of now, with its signed note.
+    /// The current checkpoint, with its signed note.
     pub fn checkpoint(&mut self) -> Result<(Checkpoint, String), LogFault> {
         let note =
             String::from_utf8(self.files.file("checkpoint")?).map_err(|_| LogFault::NotText)?;
@@ -135,7 +135,8 @@ impl<F: LogFiles> LogReader<F> {
         read_bundle(&bytes, width).ok_or_else(|| LogFault::Tile(tile.to_string()))
     }
 
-    /// Reads every entry and every tile, and compares them with the signed root. The entries are handed on in order.
+    /// Reads every entry and tile, and compares them with the signed root. Passes the entries on in
+    /// order.
     pub fn verify(
         &mut self,
         checkpoint: &Checkpoint,
@@ -164,7 +165,7 @@ impl<F: LogFiles> LogReader<F> {
         Ok(nodes)
     }
 
-    /// Whether the log only grew since a checkpoint that was kept.
+    /// Checks that the log extends a checkpoint that was kept.
     pub fn extends(
         &mut self,
         kept: &Checkpoint,
@@ -184,7 +185,7 @@ impl<F: LogFiles> LogReader<F> {
         }
     }
 
-    /// One entry, with the proof that it is in the tree.
+    /// One entry, with a proof of its inclusion.
     pub fn prove(
         &mut self,
         number: u64,
@@ -208,7 +209,7 @@ impl<F: LogFiles> LogReader<F> {
     }
 }
 
-/// The nodes of a tree, by the tiles that hold them.
+/// The nodes of a tree, read from its tiles.
 struct Tiles<'f, F> {
     files: &'f mut F,
     size: u64,

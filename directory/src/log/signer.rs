@@ -1,4 +1,5 @@
-//! Who signs checkpoints: a key in a file, or a key management service, which refuses to start until one is configured.
+//! Signs checkpoints with a key in a file. A configured key management service is refused: this
+//! build has no client for one.
 
 use ledger::note::{self, BadKey, SigningKey, VerifyingKey};
 use std::io;
@@ -8,11 +9,11 @@ use zeroize::Zeroizing;
 /// Signs the texts of checkpoints.
 pub trait Signer: Send + Sync + std::fmt::Debug {
     fn public_key(&self) -> &VerifyingKey;
-    /// The signed note of a checkpoint's text.
+    /// Signs a checkpoint's text, and returns the signed note.
     fn sign(&self, text: &str) -> Result<String, SignerError>;
 }
 
-/// Why nothing is signed.
+/// Why nothing can be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignerError {
     #[error(
@@ -31,7 +32,7 @@ pub enum SignerError {
     NoRandomness,
 }
 
-/// The signer that a configuration names.
+/// The signer that the configuration names.
 pub fn open(
     named: Option<&str>,
     keys: &Path,
@@ -46,14 +47,14 @@ pub fn open(
     }
 }
 
-/// A key in a file that only its user reads.
+/// A key in a file that only its user can read.
 #[derive(Debug)]
 pub struct FileSigner {
     key: SigningKey,
 }
 
 impl FileSigner {
-    /// The key of a log; a new one where there is none yet.
+    /// The key of a log. Creates it if needed.
     pub fn open(keys: &Path, origin: &str) -> Result<FileSigner, SignerError> {
         let path = keys.join("log.key");
         let failed = |source| SignerError::File { path: path.clone(), source };

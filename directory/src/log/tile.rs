@@ -1,19 +1,20 @@
-//! Tiles, as c2sp.org/tlog-tiles has them: a tile holds up to 256 hashes of one level of the tree, or 256 entries.
+//! Tiles according to c2sp.org/tlog-tiles: a tile contains up to 256 hashes of one level of the
+//! tree, or up to 256 entries.
 
 use super::MAX_ENTRY_BYTES;
 use ledger::tree::{NodeHash, parent};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Hashes of a whole tile.
+/// The number of hashes in a full tile.
 pub const TILE_WIDTH: u64 = 256;
-/// Levels of the tree that a tile spans.
+/// The number of tree levels that a tile spans.
 const TILE_HEIGHT: u32 = 8;
-/// The highest level of tiles: levels of 8 of a tree with up to 2^53 leaves.
+/// The highest level of tiles, for trees with up to 2^53 leaves.
 pub const MAX_LEVEL: u8 = 6;
 const HASH_BYTES: usize = 32;
 
-/// One tile: which hashes or entries it holds.
+/// The level, index and width of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tile {
     pub level: TileLevel,
@@ -33,7 +34,7 @@ impl Tile {
         u64::from(self.width) == TILE_WIDTH
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses the format of [`fmt::Display`].
     pub fn parse(path: &str) -> Option<Tile> {
         let rest = path.strip_prefix("tile/")?;
         let (level, rest) = rest.split_once('/')?;
@@ -69,7 +70,7 @@ impl Tile {
         (tile.to_string() == path).then_some(tile)
     }
 
-    /// The tiles that a tree of a size is made of, beyond those whole ones that a smaller tree had already.
+    /// The tiles of a tree, except the full ones that a smaller tree already had.
     pub fn new_tiles(old_size: u64, new_size: u64) -> Vec<Tile> {
         let mut tiles = Vec::new();
         let mut add = |level: TileLevel, old: u64, new: u64| {
@@ -123,13 +124,13 @@ impl fmt::Display for Tile {
     }
 }
 
-/// Where the hashes of a tree are read: a level of the tree, counted from the leaves, and a place in it.
+/// A source for the hashes of a tree, by level, counted from the leaves, and position.
 pub trait NodeSource {
     type Error;
     fn node(&mut self, level: u32, place: u64) -> Result<NodeHash, Self::Error>;
 }
 
-/// All complete nodes of a tree, in memory, as leaves are added.
+/// All complete nodes of a tree, in memory; leaves can be appended.
 #[derive(Debug, Clone, Default)]
 pub struct Nodes {
     levels: Vec<Vec<NodeHash>>,
@@ -172,7 +173,7 @@ impl Nodes {
     }
 }
 
-/// A node that is not in a tree.
+/// The node is not in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the tree has no node at level {level}, place {place}")]
 pub struct NoNode {
@@ -188,7 +189,8 @@ impl NodeSource for &Nodes {
     }
 }
 
-/// The tile that holds a node at or below its own level, for a tree of a size; and which leaves of the tile it spans.
+/// The tile that contains a node or its descendants, for a tree of this size, and the range of the
+/// tile's hashes below the node.
 pub fn tile_of(level: u32, place: u64, size: u64) -> (Tile, std::ops::Range<usize>) {
     let tile_level = level / TILE_HEIGHT;
     let above = level % TILE_HEIGHT;
@@ -201,7 +203,7 @@ pub fn tile_of(level: u32, place: u64, size: u64) -> (Tile, std::ops::Range<usiz
     (tile, start..start + (1 << above))
 }
 
-/// A node that is computed from the hashes of a tile.
+/// Computes a node from the hashes of a tile.
 pub fn node_in_tile(bytes: &[u8], span: std::ops::Range<usize>) -> Option<NodeHash> {
     let bytes = bytes.get(span.start * HASH_BYTES..span.end * HASH_BYTES)?;
     let mut row: Vec<NodeHash> = bytes
@@ -220,7 +222,7 @@ pub fn node_in_tile(bytes: &[u8], span: std::ops::Range<usize>) -> Option<NodeHa
     row.first().copied()
 }
 
-/// A bundle of entries: each with its length in two bytes before it.
+/// Encodes a bundle of entries, each prefixed with its length in two bytes.
 pub fn write_bundle(entries: &[Vec<u8>]) -> Option<Vec<u8>> {
     let mut bundle = Vec::new();
     for entry in entries {
@@ -231,7 +233,8 @@ pub fn write_bundle(entries: &[Vec<u8>]) -> Option<Vec<u8>> {
     Some(bundle)
 }
 
-/// The entries of a bundle; none where it does not end with an entry, or has another number of them.
+/// Parses a bundle. Returns `None` if it does not end with an entry, or has the wrong number of
+/// entries.
 pub fn read_bundle(mut bytes: &[u8], width: u16) -> Option<Vec<Vec<u8>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
@@ -249,7 +252,7 @@ pub fn read_bundle(mut bytes: &[u8], width: u16) -> Option<Vec<Vec<u8>>> {
 /// The largest bundle.
 pub const MAX_BUNDLE_BYTES: usize = (MAX_ENTRY_BYTES + 2) * TILE_WIDTH as usize;
 
-/// Tiles that were fetched already, by their path.
+/// Tiles that were already fetched.
 pub type TileCache = BTreeMap<Tile, Vec<u8>>;
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! A witness: cosigns checkpoints of logs that it knows, each only if it extends what it cosigned before.
+//! A witness: cosigns checkpoints of known logs, each only if it extends the one that it cosigned
+//! before.
 //!
-//! Speaks c2sp.org/tlog-witness. INVARIANT: what was cosigned is on disk before the cosignature leaves.
+//! Implements c2sp.org/tlog-witness. INVARIANT: the checkpoint is on disk before its cosignature is
+//! returned.
 
 use super::publish::{read_text, write_durably};
 use ledger::checkpoint::{Checkpoint, parse_size};
@@ -19,14 +21,14 @@ pub const MAX_REQUEST_BYTES: usize = 160 * 1024;
 #[derive(Debug)]
 pub struct Witness {
     key: SigningKey,
-    /// The public keys of the logs, by their origin, which is the key's name.
+    /// The public keys of the logs, by origin, which is the name of the key.
     logs: Keyring,
     folder: PathBuf,
-    /// One request at a time decides.
+    /// Serializes requests.
     turn: Mutex<()>,
 }
 
-/// An answer: a status, a media type and a body.
+/// A response: status, media type and body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitnessAnswer {
     pub status: u16,
@@ -52,7 +54,7 @@ impl Witness {
         Witness { key, logs, folder: folder.to_owned(), turn: Mutex::new(()) }
     }
 
-    /// The key by which others check this witness's cosignatures.
+    /// The key that verifies this witness's cosignatures.
     pub fn public_key(&self) -> Option<WitnessKey> {
         WitnessKey::of(&self.key).ok()
     }
@@ -118,7 +120,7 @@ impl Witness {
         }
         let text = checkpoint.text();
         write_durably(&path, text.as_bytes())?;
-        // Extension lines are signed by the log, and so by its witness.
+        // The log signs extension lines too, so the witness cosigns them.
         let signed = split(request.note).map_or(text.as_str(), |(text, _)| text);
         let body = cosign(signed, &self.key, seconds).map_err(io::Error::other)?;
         Ok(WitnessAnswer { status: 200, media_type: "text/plain; charset=utf-8", body })
@@ -141,7 +143,7 @@ impl<'t> Request<'t> {
     }
 }
 
-/// What a log sends to its witness.
+/// The request that a log sends to its witness.
 pub fn request_text(proof: &ConsistencyProof, note: &str) -> String {
     let lines: String = proof.path.iter().map(|node| format!("{}\n", node.base64())).collect();
     format!("old {}\n{lines}\n{note}", proof.old)

@@ -12,7 +12,7 @@ fn server() -> SubjectId {
     "npm:files".parse().unwrap()
 }
 
-/// Entries are written as the log's writer would: each after the one before.
+/// Writes entries as the log's writer would, each linked to the one before.
 struct Book {
     model: Model,
     seconds: i64,
@@ -112,7 +112,7 @@ fn each_tool_has_a_chain_of_its_own() {
     assert!(matches!(entry.statement, Statement::Drift(_)));
     let known = &book.model.servers[&server()];
     assert_eq!(known.tools.keys().collect::<Vec<_>>(), ["write"]);
-    // The tool comes back, and goes on after its removal.
+    // The tool comes back, and continues from its removal.
     book.verdict(&[("read", "e1")]).unwrap();
     assert_eq!(book.model.servers[&server()].tools.len(), 2);
     assert_eq!(book.model.tools_with("d-e1").len(), 1);
@@ -257,7 +257,7 @@ fn a_definition_in_which_more_is_found_later_is_noticed_once() {
     assert!(book.model.found_later.is_empty());
     read(&mut book, "e1", "high");
     read(&mut book, "e1", "high");
-    // Another definition is a change, and no later finding.
+    // A different definition is a change, not a later finding.
     read(&mut book, "e2", "");
     read(&mut book, "e3", "high");
     let found = &book.model.found_later;

@@ -59,7 +59,7 @@ impl Log {
         Log { model, last: None }
     }
 
-    /// Records a visit and applies its entries. Returns their kinds and the tools that they name.
+    /// Records a visit and applies its entries. Returns their kinds and the tools they name.
     fn visit(&mut self, seen: &Observation, day: i64) -> Result<Vec<String>, RecordError> {
         let recording = record(&self.model, seen, self.last.as_ref(), later(day))?;
         let mut said = Vec::new();
@@ -136,7 +136,7 @@ fn without_a_contract_the_verdict_is_unverified_and_the_tools_stay_on_file() {
     let silent = seen("1.1.0", 1, Outcome::NotListed(NotListed::Silent));
     assert_eq!(log.visit(&silent, 1).unwrap(), ["verdict UNVERIFIED "]);
     assert_eq!(log.visit(&silent, 2).unwrap(), Vec::<String>::new());
-    // The next contract is compared with the last one that was seen.
+    // The next contract is compared with the last observed one.
     let back = seen("1.2.0", 3, listed(&[("read", "reads any file")]));
     let said = log.visit(&back, 3).unwrap();
     assert_eq!(said, ["drift read description-only", "verdict REVIEW read"]);
@@ -146,7 +146,7 @@ fn without_a_contract_the_verdict_is_unverified_and_the_tools_stay_on_file() {
 fn the_log_does_not_go_back_to_an_older_release() {
     let mut log = Log::new();
     log.visit(&seen("2.0.0", 5, listed(&[("read", "reads a file")])), 5).unwrap();
-    // A mirror may say that it is the newer one.
+    // A mirror may claim that this is the newer one.
     let older = seen("1.10.0", 7, listed(&[("read", "reads")]));
     assert_eq!(log.visit(&older, 7).unwrap(), Vec::<String>::new());
 }

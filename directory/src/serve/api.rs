@@ -1,4 +1,5 @@
-//! The trust API's answers. No text of a server is in them: names by the rules of refusals, kinds, hashes, fixed sentences.
+//! Responses of the trust API. They contain no server text: only names under the rules of refusals,
+//! kinds, hashes and fixed sentences.
 
 use crate::entry::{Moment, VisitOutcome};
 use crate::model::{Model, Server, Tool, Visit};
@@ -12,14 +13,14 @@ use screen::verdict::{CALIBRATED, VERDICT_CONTRACT_VERSION};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The beginning of every path of the API.
+/// The path prefix of the API.
 pub const PREFIX: &str = "/api/v1/trust/";
-/// Tools that the answer about a server lists.
+/// The most tools listed in the response about a server.
 pub const MAX_LISTED_TOOLS: usize = 1_000;
 /// The description of the API.
 pub const OPENAPI: &str = include_str!("api/openapi.json");
 
-/// What is asked about.
+/// The subject of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     Tool { server: SubjectId, tool: String },
@@ -27,14 +28,14 @@ pub enum Question {
     Definition(String),
 }
 
-/// An answer, and until when it stays true.
+/// A response, and until when it is valid.
 #[derive(Debug, Clone)]
 pub struct Told {
     pub body: Bytes,
     pub until: Option<Timestamp>,
 }
 
-/// One verdict, as the seed of this API has it, with what binds it.
+/// The response document with one verdict.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     subject: Value,
@@ -51,20 +52,20 @@ struct Document<'a> {
     calibrated: bool,
     release: Option<&'a str>,
     methodology_hash: Option<&'a str>,
-    /// The entry of the log that says it.
+    /// The log entry with the verdict.
     log_entry: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Value>,
-    /// Of a server whose last visit read nothing: how it ended, and why.
+    /// For a server whose last visit got no contract: the outcome and the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_visit: Option<Value>,
-    /// Who claims the server. It changes nothing else of the answer.
+    /// The claims to the server. They affect nothing else in the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     claims: Option<Value>,
 }
 
 impl Question {
-    /// Reads a path of the API.
+    /// Parses a path of the API.
     pub fn read(path: &str) -> Option<Question> {
         let rest = path.strip_prefix(PREFIX)?;
         let (kind, rest) = rest.split_once('/')?;
@@ -87,7 +88,8 @@ impl Question {
         }
     }
 
-    /// The answer at a moment. A hash that the asker expects makes everything else UNVERIFIED.
+    /// The response at a moment. If the caller expects a certain hash, any other hash is
+    /// UNVERIFIED.
     pub fn answer(&self, model: &Model, expected: Option<&str>, now: Timestamp) -> Told {
         match self {
             Question::Tool { server, tool } => {
@@ -107,7 +109,7 @@ impl Question {
         }
     }
 
-    /// The publicly listed server that is asked about, whose demand is counted.
+    /// The publicly listed server in the question, whose demand is counted.
     pub fn listed_server<'m>(&self, model: &'m Model) -> Option<&'m SubjectId> {
         let id = match self {
             Question::Tool { server, .. } | Question::Server(server) => server,
@@ -117,7 +119,7 @@ impl Question {
     }
 }
 
-/// Of all tools with one definition the one whose verdict is strictest, among those that have not expired.
+/// The strictest unexpired verdict among all tools with one definition.
 fn strictest<'m>(model: &'m Model, hash: &str, now: Timestamp) -> Option<&'m Tool> {
     let tools = model.tools_with(hash).iter().filter_map(|(server, name)| {
         model.servers.get(server)?.tools.get(name).filter(|tool| tool.item.definition_hash == hash)
@@ -194,7 +196,7 @@ fn server_answer(id: &SubjectId, known: Option<&Server>, now: Timestamp) -> Told
     let limits = server.tools.values().next().map(|tool| &tool.item.honest_limits);
     let no_tools = [HonestLimit::Advisory.as_str().to_owned()];
     let limits = limits.map_or(&no_tools[..], Vec::as_slice);
-    // The first tool that expires changes the answer.
+    // The response changes when the first tool expires.
     let tools_until = server.tools.values().map(|tool| tool.expires_at.0).filter(|end| now < *end);
     let until = tools_until.chain([server.expires_at.0]).min();
     told(
@@ -222,7 +224,7 @@ fn server_answer(id: &SubjectId, known: Option<&Server>, now: Timestamp) -> Told
     )
 }
 
-/// How a visit that read nothing ended, in words of ours alone.
+/// How a visit without a contract ended, in fixed words.
 fn visit_value(visit: &Visit) -> Option<Value> {
     let VisitOutcome::NotListed(outcome) = visit.outcome else { return None };
     let because = visit.cause.map_or_else(|| outcome.sentence().to_owned(), |it| it.to_string());
@@ -233,7 +235,7 @@ fn unverified(subject: Value, why: HonestLimit, until: Option<Timestamp>) -> Tol
     told(&unverified_document(subject, why), until)
 }
 
-/// No verdict: the agent must not infer trust. It is an answer, not an error of HTTP.
+/// No verdict: the agent must not infer trust. This is a regular response, not an HTTP error.
 fn unverified_document(subject: Value, why: HonestLimit) -> Document<'static> {
     let limits = [why, HonestLimit::NoVerdict, HonestLimit::Advisory, HonestLimit::NotCalibrated];
     let mut codes: Vec<&'static str> = limits.iter().map(|limit| limit.as_str()).collect();

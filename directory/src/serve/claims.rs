@@ -1,4 +1,5 @@
-//! Claims over HTTP: an owner begins, publishes a line, and has it looked for. The claims of a server are public.
+//! Claims over HTTP: an owner starts a claim, publishes a line, and has it verified. The claims to
+//! a server are public.
 
 use super::http::{Answer, Asked, answer};
 use super::rates::Turn;
@@ -20,14 +21,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The beginning of every path about claims.
+/// The path prefix for claims.
 pub const PREFIX: &str = "/api/v1/claims/";
-/// Look-ups at a time.
+/// The most concurrent verifications.
 pub const MAX_LOOK_UPS: usize = 4;
-/// When to come back while all of them are taken.
+/// The `Retry-After` time while all of them are in use.
 const BUSY_SECONDS: u64 = 10;
 
-/// What a directory needs to take claims.
+/// Handles claims.
 #[derive(Debug)]
 pub struct ClaimDesk {
     checker: Checker,
@@ -41,7 +42,7 @@ impl ClaimDesk {
     }
 }
 
-/// One of the look-ups at a time, until it is dropped.
+/// One of the concurrent verifications, until it is dropped.
 struct Slot<'d>(&'d AtomicUsize);
 
 impl<'d> Slot<'d> {
@@ -57,7 +58,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// A host or a package, as ids of servers are shown; anything else by the rules of names.
+/// A host or package, displayed like the id of a server; anything else by the rules for names.
 fn shown_domain(domain: &str) -> String {
     match domain.parse::<SubjectId>() {
         Ok(id) => id.to_string(),
@@ -65,7 +66,7 @@ fn shown_domain(domain: &str) -> String {
     }
 }
 
-/// The claims to a server, as the log tells them.
+/// The claims to a server, from the log.
 pub(super) fn claims_value(server: &Server) -> Value {
     let claim = |(at, claim): &&(Moment, ClaimStatement)| {
         json!({
@@ -87,7 +88,7 @@ pub(super) fn max_body(path: &str) -> usize {
     }
 }
 
-/// Why a request about claims is refused. No sentence quotes what was sent or what a stranger's server said.
+/// Why a request is refused. No message quotes the request or the text of another server.
 #[derive(Debug)]
 enum Refused {
     Form,
@@ -190,7 +191,7 @@ impl Site {
         Ok(told(&json!({ "server_id": id.as_str(), "claims": claims_value(server) })))
     }
 
-    /// A server that is listed here, and the claimant's key.
+    /// Parses a listed server and the claimant's key.
     fn claimed(&self, server: &str, key: &str) -> Result<(SubjectId, ClaimKey), Refused> {
         let server: SubjectId = server.parse().map_err(|_| Refused::BadServer)?;
         let key: ClaimKey = key.parse().map_err(|_| Refused::BadKey)?;
@@ -241,7 +242,7 @@ impl Site {
         Ok(told(&claim_value(&claim)))
     }
 
-    /// Looks where the line should be, without holding the database.
+    /// Looks for the line, without holding the database.
     fn look_for(&self, desk: &ClaimDesk, sought: Sought<'_>) -> Result<String, Refused> {
         let _slot = Slot::take(&desk.looking).ok_or(Refused::Busy)?;
         let places = ownership::places_of(&self.database(), sought.server)?;
@@ -251,7 +252,7 @@ impl Site {
     }
 }
 
-/// Why a claim was not found, without what a stranger's server said.
+/// Why a claim was not confirmed, without quoting other servers.
 fn sentence(error: &NotFound) -> &'static str {
     match error {
         NotFound::Method => {

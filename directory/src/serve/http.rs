@@ -1,4 +1,5 @@
-//! A small HTTP/1 server: bounded in connections, headers, bodies and waiting. TLS is for the web server in front.
+//! A small HTTP/1 server with limits on connections, headers, bodies and time. A web server in
+//! front provides TLS.
 
 pub use ::http::Method;
 use ::http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -16,18 +17,18 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-/// Connections at a time.
+/// The most concurrent connections.
 pub const MAX_CONNECTIONS: usize = 1_024;
-/// How long a client may take to send its headers, and to send its body.
+/// How long a client may take to send its headers, and then its body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long answers may take to go out once the server ends.
+/// How long responses in progress may take when the server shuts down.
 const GRACE: Duration = Duration::from_secs(5);
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 pub type Answer = Response<Full<Bytes>>;
 
-/// What a handler knows of a request.
+/// A request as passed to a handler.
 #[derive(Debug)]
 pub struct Asked {
     pub method: Method,
@@ -38,16 +39,17 @@ pub struct Asked {
     pub body: Bytes,
 }
 
-/// Answers requests. Called on the threads that carry connections; [`Handler::is_slow`] moves one to a thread of its own.
+/// Answers requests. Called on the threads that serve connections, unless [`Handler::is_slow`]
+/// moves the call to a separate thread.
 pub trait Handler: Send + Sync + 'static {
     fn answer(&self, asked: &Asked) -> Answer;
     /// Whether answering reads files or the database.
     fn is_slow(&self, path: &str) -> bool;
-    /// The longest body of a request to this path; 0 where only GET and HEAD are answered.
+    /// The longest request body for this path; 0 if only GET and HEAD are allowed.
     fn max_body(&self, path: &str) -> usize;
 }
 
-/// Serves until it is told to stop.
+/// Serves until told to stop.
 pub async fn serve(
     listener: TcpListener,
     handler: Arc<dyn Handler>,
@@ -60,7 +62,7 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
             _ = stop.changed() => break,
         };
-        // An error is the client's, or that of a full table of files, which passes.
+        // The error is either the client's, or a lack of file descriptors, which passes.
         let Ok((stream, peer)) = accepted else {
             tokio::time::sleep(Duration::from_millis(20)).await;
             continue;
@@ -139,7 +141,7 @@ pub fn text(status: StatusCode, body: &'static str) -> Answer {
     answer(status, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
 }
 
-/// An answer of one media type. Nothing guesses another.
+/// A response with one media type, which browsers must not second-guess.
 pub fn answer(status: StatusCode, media_type: &'static str, body: Bytes) -> Answer {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;

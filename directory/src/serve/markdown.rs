@@ -1,8 +1,9 @@
-//! The little Markdown that our own documents use: headings, paragraphs, lists, tables, `code`, **bold** and *emphasis*.
+//! Renders the Markdown subset of our own documents: headings, paragraphs, lists, tables, `code`,
+//! **bold** and *emphasis*.
 
 use maud::{Markup, html};
 
-/// A document of ours as HTML.
+/// Renders one of our documents as HTML.
 pub(super) fn render(text: &str) -> Markup {
     let blocks: Vec<&str> = text.split("\n\n").filter(|block| !block.trim().is_empty()).collect();
     html! { @for block in blocks { (render_block(block.trim_matches('\n'))) } }
@@ -42,7 +43,7 @@ fn table(block: &str) -> Markup {
     }
 }
 
-/// Every second piece between marks is marked.
+/// Every second piece between marks is the marked one.
 fn inline(text: &str) -> Markup {
     html! {
         @for (at, piece) in text.split('`').enumerate() {

@@ -1,7 +1,8 @@
 //! The network's routes: members ask for whole buckets and pages, contribute verdicts and report changes.
 //!
-//! Every route needs a key. INVARIANT: nothing is kept of what a member asked for but how many requests of this minute it
-//! made. A contribution is kept with its owner and its day, because owners are counted.
+//! Every route needs a key. INVARIANT: of a member's lookups, only the number of requests in the
+//! current minute is kept. A contribution is stored with its owner and day, because owners are
+//! counted.
 
 use super::http::{Answer, Asked, answer};
 use super::rates::{ApiKey, Turn};
@@ -19,14 +20,14 @@ use gate::network::{
 use http_body_util::Full;
 use serde::Serialize;
 
-/// The beginning of every path of the network.
+/// The path prefix of the network.
 pub const PREFIX: &str = "/api/v1/network/";
 const DAY_MS: i64 = 86_400_000;
-/// How long a member may use the answer for a bucket.
+/// How long a member may cache the response for a bucket.
 const BUCKET_CACHE: &str = "private, max-age=3600";
 const FEED_CACHE: &str = "private, no-cache";
 
-/// What a member asks for or sends.
+/// A request of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     Parameters,
@@ -38,7 +39,7 @@ pub enum Request {
     Advisories { after: u64 },
 }
 
-/// Why a request is not understood. The sentences quote nothing of it.
+/// Why a request is malformed. The messages do not quote the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadRequest {
     NoRoute,
@@ -75,7 +76,7 @@ impl BadRequest {
 }
 
 impl Request {
-    /// Reads what follows [`PREFIX`].
+    /// Parses the path after [`PREFIX`].
     pub fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Request, BadRequest> {
         let query = query.unwrap_or_default();
         let is_get = matches!(*method, Method::GET | Method::HEAD);
@@ -103,7 +104,7 @@ impl Request {
     }
 }
 
-/// A number as it is written in one way: no sign, no zero in front.
+/// Parses a number in its canonical notation: no sign, no leading zeros.
 fn number<T: std::str::FromStr + ToString>(text: &str) -> Option<T> {
     text.parse::<T>().ok().filter(|number| number.to_string() == text)
 }
@@ -120,7 +121,7 @@ fn after(query: &str) -> Result<u64, BadRequest> {
     }
 }
 
-/// The longest body of a request to a path.
+/// The longest request body for a path.
 pub(super) fn max_body(path: &str) -> usize {
     match path.strip_prefix(PREFIX) {
         Some("corpus" | "drift") => MAX_REQUEST_BYTES,
@@ -181,7 +182,8 @@ impl Site {
         self.bucket(bucket, bits, rows, |rows| json(&ReportBucket::new(bucket, rows), BUCKET_CACHE))
     }
 
-    /// A bucket must not be narrower than the parameters say. A wider one is answered if it is not too large.
+    /// Answers for a bucket. It must not be narrower than the parameters allow; a wider one is
+    /// answered if it is not too large.
     fn bucket<T>(
         &self,
         bucket: Bucket,

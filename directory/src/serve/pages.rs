@@ -1,4 +1,5 @@
-//! The pages. Rendered here, usable without script; every text of a server is escaped, with its hidden characters shown.
+//! Renders the pages, which work without scripts. Every server text is escaped, with its hidden
+//! characters made visible.
 
 mod changes;
 mod claims;
@@ -15,11 +16,11 @@ use contract::hash::sha256_hex;
 use gate::words::escape_hidden;
 use maud::{DOCTYPE, Markup, html};
 
-/// The longest text of a server on a page, in characters.
+/// The longest server text on a page, in characters.
 const MAX_SHOWN: usize = 4_000;
-/// The last page of a list that can be asked for.
+/// The highest page number of a list.
 const MAX_PAGE: usize = 1_000_000;
-/// Rows of one page of a list.
+/// The number of rows per page of a list.
 pub(super) const ROWS: usize = 100;
 
 const MENU: &[(&str, &str)] = &[
@@ -33,7 +34,7 @@ const MENU: &[(&str, &str)] = &[
     ("/status", "Status"),
 ];
 
-/// The page of a path.
+/// Renders the page at a path.
 pub(super) fn render(site: &Site, path: &str, query: Option<&str>) -> (StatusCode, String) {
     let snapshot = site.snapshot();
     let query = Query(query.unwrap_or_default());
@@ -62,7 +63,7 @@ pub(super) fn render(site: &Site, path: &str, query: Option<&str>) -> (StatusCod
     }
 }
 
-/// A page: its title and what is in it.
+/// A page: its title and content.
 pub(super) struct Page {
     pub(super) title: String,
     pub(super) body: Markup,
@@ -78,45 +79,45 @@ fn subject(segment: &str) -> Option<SubjectId> {
     decode_segment(segment)?.parse().ok()
 }
 
-/// What follows the `?` of an address.
+/// The query string of a URL.
 pub(super) struct Query<'q>(&'q str);
 
 impl Query<'_> {
-    /// The value of a name, decoded; nothing where it is empty.
+    /// The decoded value of a parameter; `None` if it is empty.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         let pair = self.0.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let value = decode_segment(&pair?.replace('+', " "))?;
         (!value.is_empty() && value.len() <= 256).then_some(value)
     }
 
-    /// The page of a list, from 0.
+    /// The page number of a list, from 0.
     pub(super) fn page(&self) -> usize {
         self.get("page").and_then(|text| text.parse().ok()).unwrap_or(0).min(MAX_PAGE)
     }
 }
 
-/// A text of a server: nothing in it is hidden, and it is not without end. Escaping is the template's.
+/// A server's text, cut to the limit, with hidden characters made visible. The template escapes it.
 pub(super) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(MAX_SHOWN).collect();
     let more = if cut.len() < text.len() { " … (cut)" } else { "" };
     format!("{}{more}", escape_hidden(&cut))
 }
 
-/// A day, with the exact moment for programs and as a hint.
+/// A day, with the exact time in an attribute and as a tooltip.
 pub(super) fn day(at: Moment) -> Markup {
     let exact = at.to_string();
     html! { time.word datetime=(exact) title=(exact) { (exact.get(..10).unwrap_or_default()) } }
 }
 
-/// A moment to the minute.
+/// A time, to the minute.
 pub(super) fn minute(at: Moment) -> Markup {
     let exact = at.to_string();
     let (date, time) = (exact.get(..10).unwrap_or_default(), exact.get(11..16).unwrap_or_default());
-    // A narrow column may break the line between the two, and nowhere else.
+    // In a narrow column, only break the line between date and time.
     html! { time datetime=(exact) { span.word { (date) } " " span.word { (time) " UTC" } } }
 }
 
-/// A sentence of ours, with what stands between backticks as code.
+/// A fixed sentence, with the text between backticks as code.
 pub(super) fn coded(sentence: &str) -> Markup {
     html! {
         @for (at, part) in sentence.split('`').enumerate() {
@@ -130,7 +131,7 @@ pub(super) fn badge(directive: &str) -> Markup {
 }
 
 pub(super) fn server_link(id: &SubjectId) -> Markup {
-    // A long name breaks after its namespace, not in the middle of a word.
+    // Break a long name after its namespace, not within a word.
     let (namespace, name) = id.as_str().rsplit_once('/').unwrap_or(("", id.as_str()));
     html! {
         a href=(format!("/server/{}", id.encoded())) {
@@ -144,7 +145,7 @@ pub(super) fn tool_link(id: &SubjectId, name: &str) -> Markup {
     html! { a href=(format!("/server/{}/tool/{}", id.encoded(), encode_segment(name))) { (shown(name)) } }
 }
 
-/// Links to the pages of a list before and after.
+/// Links to the previous and next page of a list.
 pub(super) fn pager(path: &str, query: &str, page: usize, all: usize) -> Markup {
     let pages = all.div_ceil(ROWS).max(1);
     let link = |number: usize| format!("{path}?{query}page={number}");

@@ -1,18 +1,19 @@
-//! Plots as SVG, drawn here: no script, no style of their own, and a table beside each for those who cannot see it.
+//! Renders plots as SVG: no scripts, no inline styles, and a table next to each plot for screen
+//! readers.
 
 use maud::{Markup, html};
 
-/// One bar of a plot: its label and the heights of its parts, from the bottom.
+/// A bar: its label and the heights of its parts, from the bottom.
 #[derive(Debug, Clone)]
 pub(super) struct Bar {
     pub(super) label: String,
     pub(super) parts: Vec<u64>,
 }
 
-/// The parts of bars, from the bottom.
+/// The names of a bar's parts, from the bottom.
 pub(super) struct Legend<'a> {
     pub(super) names: &'a [&'a str],
-    /// The first colour: 0 and 1 are for what is alarming.
+    /// The first colour; 0 and 1 are for alarming values.
     pub(super) first_colour: usize,
 }
 
@@ -21,13 +22,13 @@ const HEIGHT: u64 = 260;
 const LEFT: u64 = 48;
 const BOTTOM: u64 = 44;
 const TOP: u64 = 12;
-/// Labels below the axis, and how many of them fit on a phone.
+/// The number of labels on the axis, and how many of them fit on a phone.
 const LABELS: usize = 12;
 const LABELS_ON_A_PHONE: usize = 4;
-/// The most bars that are drawn; the newest count.
+/// The most bars that are drawn; the newest are kept.
 pub(super) const MAX_BARS: usize = 120;
 
-/// Stacked bars over time, with the same numbers as a table.
+/// Stacked bars over time, with the same numbers in a table.
 pub(super) fn bars(title: &str, id: &str, legend: &Legend<'_>, bars: &[Bar]) -> Markup {
     let bars = bars.get(bars.len().saturating_sub(MAX_BARS)..).unwrap_or_default();
     let highest = bars.iter().map(|bar| bar.parts.iter().sum::<u64>()).max().unwrap_or(0).max(1);
@@ -92,7 +93,7 @@ pub(super) fn bars(title: &str, id: &str, legend: &Legend<'_>, bars: &[Bar]) -> 
     }
 }
 
-/// Where each part of a bar begins and ends.
+/// The start and end of each part of a bar.
 fn stacked(parts: &[u64]) -> Vec<(u64, u64)> {
     let mut from = 0;
     parts
@@ -105,7 +106,7 @@ fn stacked(parts: &[u64]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// A step of 1, 2 or 5 and zeros, of which at most six fit below a height.
+/// A step of 1, 2 or 5 times a power of ten, so that at most six steps fit.
 fn nice_step(highest: u64) -> u64 {
     let mut unit = 1;
     loop {

@@ -1,4 +1,4 @@
-//! How often the API may be asked: by address, or by key.
+//! Rate limits of the API, per address or per key.
 
 use ::http::header::AUTHORIZATION;
 use ::http::{HeaderMap, HeaderValue};
@@ -9,18 +9,18 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-/// Requests a minute of an address without a key.
+/// The requests per minute allowed for an address without a key.
 pub const ANONYMOUS_PER_MINUTE: u64 = 60;
-/// Requests a minute of a key.
+/// The requests per minute allowed for a key.
 pub const KEYED_PER_MINUTE: u64 = 600;
-/// The most callers that are counted at a time; beyond it, the oldest minute is forgotten.
+/// The most callers that are counted at a time; above it, the oldest minute is forgotten.
 pub const MAX_CALLERS: usize = 200_000;
 const SHARDS: usize = 16;
 const MINUTE_MS: i64 = 60_000;
-/// The longest `Authorization` header that is looked at.
+/// The longest `Authorization` header that is read.
 const MAX_HEADER_BYTES: usize = 512;
 
-/// Who asks.
+/// The caller that is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Caller {
     /// An IPv4 address, or the first 64 bits of an IPv6 address.
@@ -34,11 +34,11 @@ impl Caller {
     }
 }
 
-/// The beginning of an address: its whole IPv4 address, or so many bytes of an IPv6 address.
+/// The network part of an address: all of an IPv4 address, or the first bytes of an IPv6 address.
 pub fn network(address: IpAddr, ipv6_bytes: usize) -> [u8; 8] {
     let mut bytes = [0; 8];
     match address.to_canonical() {
-        // Marked, so that no IPv6 network is taken for it.
+        // Marked, so that it cannot equal an IPv6 network.
         IpAddr::V4(address) => {
             let marked = [0, 0, 0, 4].into_iter().chain(address.octets());
             bytes.iter_mut().zip(marked).for_each(|(to, byte)| *to = byte);
@@ -51,7 +51,7 @@ pub fn network(address: IpAddr, ipv6_bytes: usize) -> [u8; 8] {
     bytes
 }
 
-/// A key of the API, by the hash of its secret.
+/// An API key, identified by the hash of its secret.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
     pub owner: String,
@@ -64,7 +64,7 @@ impl ApiKey {
         ApiKey { owner: owner.to_owned(), hash: Sha256::digest(secret).into(), expires }
     }
 
-    /// What the directory calls the key in its own tables. The secret's hash is not in it.
+    /// The id of the key in the directory's tables. It does not reveal the hash of the secret.
     pub fn id(&self) -> String {
         let digest = Sha256::new_with_prefix(b"holdpoint-key-id\n").chain_update(self.hash);
         digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
@@ -76,9 +76,9 @@ impl ApiKey {
 #[must_use]
 pub enum Turn {
     Go,
-    /// Not before so many seconds.
+    /// Wait this many seconds.
     Wait(u64),
-    /// The key is not known, or is too old.
+    /// The key is unknown or expired.
     BadKey,
 }
 
@@ -118,7 +118,7 @@ impl Rates {
         let token = token.filter(|token| token.len() <= MAX_HEADER_BYTES);
         let (caller, limit, found) = match token.and_then(|token| self.key(token, now)) {
             Some((at, key)) => (Caller::Key(at), self.keyed, Some(key)),
-            // Guessing keys counts as asking.
+            // Guessing keys counts as a request of the address.
             None => (Caller::address(address), self.anonymous, None),
         };
         match self.count(caller, limit, now) {
@@ -129,7 +129,7 @@ impl Rates {
 
     fn key(&self, token: &[u8], now: Timestamp) -> Option<(usize, &ApiKey)> {
         let hash: [u8; 32] = Sha256::digest(token).into();
-        // Hashes are compared, so that how long it takes says nothing of the secret.
+        // Compare hashes, so that timing reveals nothing about the secret.
         self.keys.iter().enumerate().find(|(_, key)| key.hash == hash && now < key.expires)
     }
 

@@ -1,4 +1,5 @@
-//! One directory as it is served: a snapshot of the log's model up to the last checkpoint, and the routes.
+//! A directory as it is served: a snapshot of the log's model up to the last checkpoint, and the
+//! routes.
 
 use super::api::{OPENAPI, PREFIX, Question, Told};
 use super::claims::{self, ClaimDesk};
@@ -27,17 +28,17 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Answers of the API that are kept rendered.
+/// The most rendered API responses that are cached.
 pub const MAX_RENDERED: usize = 65_536;
-/// Nothing of a page runs, loads from elsewhere or is framed.
+/// Pages run no scripts, load nothing from elsewhere and cannot be framed.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// How long a count of the served rows is used.
+/// How long the count of served rows is cached.
 const COUNT_AGAIN_MS: i64 = 60_000;
 const TIDY_AGAIN_MS: i64 = 3_600_000;
 const ICON: &str = include_str!("icon.svg");
 const STYLE: &str = include_str!("style.css");
 
-/// What a site is made of.
+/// The parts of a site.
 pub struct SiteParts {
     pub folders: Folders,
     pub public_url: String,
@@ -45,11 +46,11 @@ pub struct SiteParts {
     pub sunset: Option<String>,
     pub rates: Rates,
     pub trusted_proxies: Vec<IpAddr>,
-    /// The URL that this directory copies, where it is a mirror.
+    /// The URL of the original directory, if this is a mirror.
     pub mirror_of: Option<String>,
-    /// The salt of the network's fingerprints; none in a mirror, which has no network.
+    /// The salt of the network's fingerprints; `None` in a mirror, which has no network.
     pub salt: Option<Salt>,
-    /// Takes claims of ownership; none in a mirror.
+    /// Handles claims of ownership; `None` in a mirror.
     pub claims: Option<ClaimDesk>,
     pub clock: fn() -> Timestamp,
 }
@@ -60,17 +61,17 @@ impl std::fmt::Debug for SiteParts {
     }
 }
 
-/// What the log said when it was last looked at.
+/// The state of the log when it was last read.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub model: Model,
     /// The signed checkpoint that covers the model.
     pub note: Option<String>,
-    /// Rendered answers of the API, by path.
+    /// Rendered API responses, by path.
     rendered: RwLock<HashMap<String, Told>>,
 }
 
-/// A directory that is served.
+/// A served directory.
 #[derive(Debug)]
 pub struct Site {
     parts: SiteParts,
@@ -78,9 +79,9 @@ pub struct Site {
     database: Mutex<Database>,
     demand: Mutex<Demand>,
     sunset: Option<HeaderValue>,
-    /// How many rows of the corpus are served, and when they were counted.
+    /// The number of served rows of the corpus, and when they were counted.
     served_rows: Mutex<Option<(Timestamp, u64)>>,
-    /// When old reports and activity were last forgotten.
+    /// When old reports and activity were last deleted.
     tidied: Mutex<Option<Timestamp>>,
 }
 
@@ -122,7 +123,8 @@ impl Site {
         (self.parts.clock)()
     }
 
-    /// Reads what was published since the last look. INVARIANT: nothing is served that no checkpoint covers.
+    /// Reads what was published since the last call. INVARIANT: nothing is served that no
+    /// checkpoint covers.
     pub fn refresh(&self) -> Result<(), WriteError> {
         let path = self.parts.folders.log().join(CHECKPOINT_FILE);
         let note = read_text(&path).map_err(|source| WriteError::File { path, source })?;
@@ -139,12 +141,12 @@ impl Site {
         Ok(())
     }
 
-    /// Writes the demand that was counted.
+    /// Writes the demand counted so far.
     pub fn flush_demand(&self) -> Result<(), DatabaseError> {
         self.demand().flush(self.now())
     }
 
-    /// How many rows of the corpus are served: counted once a minute.
+    /// The number of served rows of the corpus, counted at most once per minute.
     pub(super) fn served_rows(&self) -> Result<u64, DatabaseError> {
         let now = self.now();
         let mut counted = self.served_rows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +160,7 @@ impl Site {
         Ok(rows)
     }
 
-    /// Forgets reports and activity that are old enough, once an hour.
+    /// Deletes old reports and activity, once per hour.
     pub fn tidy(&self) -> Result<(), DatabaseError> {
         let now = self.now();
         let mut tidied = self.tidied.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +177,7 @@ impl Site {
         Ok(())
     }
 
-    /// The address of a caller: that of the connection, or what a trusted proxy says.
+    /// The address of a caller: that of the connection, or the one reported by a trusted proxy.
     pub(super) fn address(&self, asked: &Asked) -> IpAddr {
         let peer = asked.peer.ip().to_canonical();
         let is_trusted = |address: &IpAddr| self.parts.trusted_proxies.contains(address);
@@ -185,8 +187,9 @@ impl Site {
         let forwarded = asked.headers.get_all("x-forwarded-for").iter();
         let forwarded: Vec<&str> =
             forwarded.flat_map(|value| value.to_str().unwrap_or("-").split(',')).collect();
-        // From the right: the caller wrote what is left of the first address that no trusted proxy has. Where that one
-        // cannot be read, nothing before it counts either.
+        // Scan from the right: the first address that is not a trusted proxy is the caller's;
+        // everything to its left was written by the caller. If an address cannot be parsed, nothing
+        // before it counts.
         for text in forwarded.into_iter().rev() {
             match forwarded_address(text.trim()) {
                 Some(address) if is_trusted(&address) => {}
@@ -247,14 +250,15 @@ impl Site {
     }
 
     fn count_demand(&self, model: &Model, path: &str, address: IpAddr, now: Timestamp) {
-        // Under load a count may be left out; an answer never waits for one.
+        // Under load a count may be skipped; a response never waits for it.
         let Ok(mut demand) = self.demand.try_lock() else { return };
         if let Some(server) = Question::read(path).and_then(|it| it.listed_server(model).cloned()) {
             demand.count(&server, address, now);
         }
     }
 
-    /// A look at the page of a listed server, or of one of its tools, is a look-up by name too.
+    /// Counts a request for the page of a listed server or of one of its tools, which is a lookup
+    /// by name as well.
     fn count_page(&self, path: &str, address: IpAddr) {
         let Some(rest) = path.strip_prefix("/server/") else { return };
         let segment = rest.split('/').next().unwrap_or_default();
@@ -296,7 +300,8 @@ impl Site {
         }
     }
 
-    /// A contract or another document that an entry names by its hash. It is a stranger's text, so nothing renders it.
+    /// A contract or other document that an entry names by hash. It is untrusted text, so browsers
+    /// must not render it.
     fn document(&self, path: &str) -> Answer {
         let hash = path
             .strip_prefix("document/")
@@ -376,7 +381,7 @@ impl Handler for Site {
     }
 }
 
-/// An address as proxies write it: alone, or with a port.
+/// Parses an address as proxies write it: with or without a port.
 fn forwarded_address(text: &str) -> Option<IpAddr> {
     let alone = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let address = alone.parse::<IpAddr>().ok();
@@ -385,7 +390,7 @@ fn forwarded_address(text: &str) -> Option<IpAddr> {
         .map(|it| it.to_canonical())
 }
 
-/// The hash that the asker has, of a query that has nothing else.
+/// The hash that the caller expects, from a query with no other parameters.
 fn expected_hash(query: Option<&str>) -> Result<Option<String>, ()> {
     let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
     let hash = query.strip_prefix("definition_hash=").ok_or(())?;
@@ -399,7 +404,7 @@ fn json_answer(body: Bytes) -> Answer {
     found
 }
 
-/// Too many requests: when to come back.
+/// The response to too many requests, with the time to wait.
 pub(super) fn slow(seconds: u64) -> Answer {
     let mut slow = refusal(StatusCode::TOO_MANY_REQUESTS, "too many requests");
     if let Ok(value) = HeaderValue::from_str(&seconds.to_string()) {

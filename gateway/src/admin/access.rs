@@ -1,4 +1,4 @@
-//! Whether a caller may do what it asks for, by the policies, and under which name its acts are recorded.
+//! Whether the policies permit a caller's request, and the name under which its acts are recorded.
 
 use super::operation::{Operation, Reach};
 use super::refusal::AdminError;
@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use store::{By, MAX_NAME_BYTES};
 
-/// What an operation was permitted on.
+/// What the caller may use with an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Access {
     Gateway,
     Server(ServerId),
-    /// Those that the caller may see.
+    /// The servers that the caller may see.
     Servers(BTreeSet<ServerId>),
 }
 
 impl Access {
-    /// The server that the path names.
+    /// The server named in the path.
     pub(super) fn server(self) -> Result<ServerId, AdminError> {
         match self {
             Access::Server(id) => Ok(id),
@@ -43,7 +43,7 @@ impl Access {
 }
 
 impl AdminVisit {
-    /// What of the operation the policies permit, or why they do not.
+    /// The part of the operation that the policies permit, or why they do not permit it.
     pub(super) fn permit(
         &self,
         operation: Operation,
@@ -67,7 +67,7 @@ impl AdminVisit {
         let id = name.parse::<ServerId>().ok();
         let known = id.filter(|id| self.node.catalog().servers.contains_key(id));
         let Some(id) = known else {
-            // Which servers there are is told to those who may ask about any.
+            // Only callers who may ask about any server may learn which servers exist.
             self.ask(action, AdminTarget::Gateway, None)?;
             return Err(AdminError::UnknownServer(name.to_owned()));
         };
@@ -100,13 +100,13 @@ impl AdminVisit {
         let denied = |reason: &'static str| AdminError::Denied { reason, server: server.cloned() };
         match policies.decide(&self.caller, &AccessRequest::Admin { action, on }) {
             AccessDecision::Permit { approval_groups, .. } if approval_groups.is_empty() => Ok(()),
-            // No approval of an administrator's request can be asked for.
+            // An administrator's request cannot be put up for approval.
             AccessDecision::Permit { .. } => Err(denied("approval_required")),
             AccessDecision::Deny { reason } => Err(denied(reason.code())),
         }
     }
 
-    /// Refuses a caller that is no person.
+    /// Refuses a caller that is not a person.
     pub(super) fn need_user(&self) -> Result<(), AdminError> {
         match self.is_user() {
             true => Ok(()),
@@ -118,7 +118,7 @@ impl AdminVisit {
         self.caller.identity().actor_type == policy::ActorType::User
     }
 
-    /// Does an act in the caller's name.
+    /// Performs an act in the caller's name.
     pub(super) fn by<T>(&self, act: impl FnOnce(By<'_>) -> T) -> T {
         let name = name_of(self.caller.identity());
         act(By { name: &name, at: now() })
@@ -126,13 +126,13 @@ impl AdminVisit {
 }
 
 impl Node {
-    /// Whether a caller may read what the gateway records.
+    /// Whether a caller may read the gateway's records.
     pub(crate) fn may_audit(&self, caller: &Caller) -> bool {
         let request = AccessRequest::Admin { action: AdminAction::Audit, on: AdminTarget::Gateway };
         self.shared.authorizer.policies().decide(caller, &request).is_permit()
     }
 
-    /// Records that a known caller was refused.
+    /// Records the refusal of an identified caller.
     pub(super) fn record_denied(
         &self,
         caller: &Caller,
@@ -152,7 +152,8 @@ impl Node {
     }
 }
 
-/// The name that acts are recorded under: issuer and subject. What is too long for a record keeps its beginning and a hash.
+/// The name that acts are recorded under: issuer and subject. A name that is too long is cut and
+/// completed by a hash.
 pub(crate) fn name_of(identity: &Identity) -> String {
     const KEPT: usize = 160;
     let name = principal_id(&identity.issuer, &identity.subject);

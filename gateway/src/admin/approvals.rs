@@ -1,4 +1,4 @@
-//! The calls that wait for the person who asks, and what that person says to them.
+//! Lists the calls that wait for the caller's decision, and decides on them.
 
 use super::access::Access;
 use super::peers::{PeerAnswers, merged_calls};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::ApprovalDecision;
 
 impl AdminVisit {
-    /// The calls that wait on any node and that the caller may decide on, with their arguments.
+    /// The waiting calls on any node that the caller may decide on, with their arguments.
     pub(super) async fn approvals(self, access: Access) -> Result<Value, AdminError> {
         self.need_user()?;
         let waiting = self.node.shared.approvals.waiting_for(&self.caller);
@@ -22,8 +22,8 @@ impl AdminVisit {
         Ok(merged_calls(&own, others))
     }
 
-    /// A link of a notification counts for what it says alone: this decision on this call. Who follows it is identified and
-    /// permitted like everyone else.
+    /// Checks the ticket of a link in a notification: it is only valid for this decision on this
+    /// call. The person who follows it is identified and needs permission like any other.
     pub(super) fn check_ticket(
         &self,
         input: &AdminInput,
@@ -41,7 +41,8 @@ impl AdminVisit {
         }
     }
 
-    /// Decides on a call here, or has the node decide that holds it: it has what the decision is about.
+    /// Decides on a call here, or lets the node decide that holds the call and so has its
+    /// arguments.
     pub(super) async fn decide_call(
         self,
         access: Access,
@@ -82,8 +83,8 @@ impl AdminVisit {
     }
 }
 
-/// What the other nodes say to a decision; `None` if none of them was asked. One that does not hold the call answers with a
-/// conflict, which says less than any other answer.
+/// The other nodes' answers to a decision; `None` if no node was asked. A node that does not hold
+/// the call answers with a conflict, so every other answer takes precedence.
 fn decided_elsewhere(others: PeerAnswers) -> Option<Result<Value, AdminError>> {
     let PeerAnswers { answered, missing } = others;
     let rank = |status: StatusCode| match status {

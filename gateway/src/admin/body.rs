@@ -1,4 +1,5 @@
-//! The bodies of requests. Unknown members are refused: a mistyped one would be an approval of something else.
+//! The bodies of requests. Unknown members are refused: with a mistyped member, the request could
+//! approve something else.
 
 use super::refusal::AdminError;
 use contract::surface::{EntryId, EntryType};
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use store::{Incident, IncidentLevel, IncidentScope, QuarantineId, RevokedKind, StoppedParts};
 
-/// The most entries of one approval.
+/// The most entries per approval.
 const MAX_ENTRIES: usize = 5_000;
 
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
@@ -17,7 +18,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
         .map_err(|error| AdminError::Input(format!("the body cannot be read: {error}")))
 }
 
-/// What was reviewed: all that waits, by the hash of the whole surface, or some entries.
+/// What was reviewed: everything that waits, by the hash of the whole surface, or certain entries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ApproveBody {
@@ -69,11 +70,11 @@ fn hash_of(name: &str, text: &str) -> Result<ReviewedHash, AdminError> {
     text.parse().map_err(|error| AdminError::Input(format!("`{name}` is {error}")))
 }
 
-/// How incident mode is to be from now on. What is left out stays.
+/// The incident mode to set. Omitted members stay as they are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IncidentBody {
-    /// Why the incident is over, where it ends.
+    /// Why the incident is over, if it ends.
     pub(super) reason: Option<String>,
     /// `null` ends the incident.
     #[serde(default, deserialize_with = "given")]
@@ -85,14 +86,14 @@ pub(super) struct IncidentBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct IncidentWish {
     level: Option<String>,
-    /// Without these it is about all servers.
+    /// If these are all omitted, the incident is on all servers.
     servers: Option<BTreeSet<String>>,
     tools: Option<BTreeSet<String>>,
     principals: Option<BTreeSet<String>>,
     reason: Option<String>,
 }
 
-/// Tells a member that is `null` from one that is missing.
+/// Distinguishes a `null` member from a missing one.
 fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,

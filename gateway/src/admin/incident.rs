@@ -1,4 +1,4 @@
-//! Incident mode over the admin API, with the document that `holdpoint incident --json` prints.
+//! Incident mode in the admin API, with the document that `holdpoint incident --json` prints.
 
 use super::AdminVisit;
 use super::body::{IncidentBody, IncidentWish, ReleaseBody, RevokeBody, read};
@@ -13,7 +13,7 @@ impl AdminVisit {
         Ok(document(&store.incident()?))
     }
 
-    /// Declares, changes or ends an incident. What stops less needs a person.
+    /// Declares, changes or ends an incident. Stopping less requires a person.
     pub(super) fn set_incident(&self, body: &[u8]) -> Result<Value, AdminError> {
         let IncidentBody { incident, egress_blocked, reason } = read(body)?;
         if incident.is_none() && egress_blocked.is_none() {
@@ -40,29 +40,29 @@ impl AdminVisit {
             Some(true) => self.by(|by| incident::block_egress(&mut store, by))?,
             Some(false) => self.by(|by| incident::unblock_egress(&mut store, consent, by))?,
         }
-        self.take_over(&store);
+        self.apply_decision(&store);
         Ok(document(&store.incident()?))
     }
 
-    /// Lets a session call again that tripped an anomaly rule. That needs a person.
+    /// Releases a session that tripped an anomaly rule. Requires a person.
     pub(super) fn release_quarantine(&self, body: &[u8]) -> Result<Value, AdminError> {
         let body: ReleaseBody = read(body)?;
         let id = body.id()?;
         let consent = if self.is_user() { Consent::Given } else { Consent::NotAsked };
         let mut store = self.node.shared.open_store()?;
         self.by(|by| incident::release(&mut store, &id, consent, by))?;
-        self.take_over(&store);
+        self.apply_decision(&store);
         Ok(document(&store.incident()?))
     }
 
-    /// What was decided counts on this node once the answer is sent.
-    fn take_over(&self, store: &Witnessed) {
-        // What cannot be read now is read again with the next look at the store.
+    /// Applies the decision on this node before the response is sent.
+    fn apply_decision(&self, store: &Witnessed) {
+        // If reading fails, the next check of the store tries again.
         let _ = self.node.take_keys(store);
         self.node.refresh();
     }
 
-    /// A tool that the operator gave another name is stopped under the server's own.
+    /// Replaces a tool's name at the gateway by the server's own name.
     fn use_own_names(&self, incident: &mut Incident) {
         let IncidentScope::Parts(parts) = &mut incident.scope else { return };
         let own = |named: StoppedTool| {
@@ -81,12 +81,12 @@ impl AdminVisit {
         let kind = body.kind()?;
         let mut store = self.node.shared.open_store()?;
         self.by(|by| incident::revoke(&mut store, kind, &body.value, by))?;
-        self.take_over(&store);
+        self.apply_decision(&store);
         Ok(document(&store.incident()?))
     }
 }
 
-/// How it stands.
+/// The incident state as a document.
 fn document(state: &IncidentState) -> Value {
     json!(IncidentDocument::of(state))
 }

@@ -1,4 +1,4 @@
-//! The newest receipts: those of this node, and of every other one that answers.
+//! The newest receipts: those of this node and of every other node that answers.
 
 use super::access::Access;
 use super::peers::merged;
@@ -31,16 +31,16 @@ impl AdminVisit {
         Ok(merged(&own?, others, count))
     }
 
-    /// Those of this node.
+    /// The receipts of this node.
     async fn own_receipts(self, access: &Access, input: &AdminInput) -> Result<Value, AdminError> {
         let filter = filter(access, input)?;
         let (count, has_events) = (count(input)?, input.switch("events")?);
-        // A filter that matches little reads much: one such reading at a time is enough.
+        // A filter that matches little reads much, so the number of concurrent readings is limited.
         let node = self.node.clone();
         let _turn = node.ledger_readers.acquire().await.map_err(|_| AdminError::Internal)?;
         self.blocking(move |visit| {
             let shared = &visit.node.shared;
-            // Outcomes that wait are written first, so that a call that was answered is shown with its outcome.
+            // Write pending outcomes first, so that an answered call is shown with its outcome.
             let _ = shared.recorder.flush();
             let is_shown = |item: &Item| match item {
                 Item::Receipt(_) => true,

@@ -1,5 +1,5 @@
-//! What people decide about servers: approve, quarantine, release, and have one looked at again. The acts are the engine's,
-//! the same as of the command line. When one returns, callers already find what it changed.
+//! People's decisions on servers: approve, quarantine, release, and recheck. The acts are those of
+//! the engine, as on the command line. When one returns, callers already see its effect.
 
 use super::AdminVisit;
 use super::body::{ApproveBody, Reviewed, read};
@@ -20,7 +20,7 @@ impl AdminVisit {
         let choice = match &reviewed {
             Reviewed::All(hash) => {
                 if review.surface_hash().as_ref() != Some(hash) {
-                    // Tells first that nothing can be approved, where that is so.
+                    // Report first if nothing can be approved.
                     review.choose(&[], hash)?;
                     return Err(acts::ActError::OtherHash { server: id.clone() }.into());
                 }
@@ -54,7 +54,7 @@ impl AdminVisit {
         Ok(decided(id, ServerStatus::Quarantined, &stopped.shared, more))
     }
 
-    /// Ends a quarantine: the server becomes what a new look makes of it.
+    /// Ends a quarantine: a new check of the server decides its status.
     pub(super) async fn release(self, id: ServerId) -> Result<Value, AdminError> {
         let server = self.configured_server(&id).await?;
         let checked = id.clone();
@@ -80,7 +80,7 @@ impl AdminVisit {
         .await
     }
 
-    /// Has the server looked at now: a change is found without waiting for a call.
+    /// Checks the server now, so that a change is found without waiting for a call.
     pub(super) async fn recheck(self, id: ServerId) -> Result<Value, AdminError> {
         let server = self.configured_server(&id).await?;
         let (visit, looked) = (self.clone(), server.clone());
@@ -110,7 +110,7 @@ impl AdminVisit {
     }
 }
 
-/// What a decision did, with the names that the commands print with `--json`.
+/// The result of a decision, with the names that the commands print with `--json`.
 fn decided(id: &ServerId, status: ServerStatus, shared: &[Shared], more: Value) -> Value {
     let mut document = json!({"server": id, "status": status});
     let of_one = |shared: &Shared| match &shared.outcome {

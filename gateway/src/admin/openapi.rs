@@ -1,5 +1,5 @@
-//! The OpenAPI document of the admin API. Paths and methods come from the table of operations, so they are those that are
-//! served; the shapes of bodies and answers are in `openapi/schemas.json`.
+//! The OpenAPI document of the admin API. Paths and methods come from the table of operations, so
+//! they match what is served; the schemas of bodies and responses are in `openapi/schemas.json`.
 
 use super::operation::{ADMIN_PATH, Operation, Reach};
 use policy::AdminAction;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 const SCHEMAS: &str = include_str!("openapi/schemas.json");
 
-/// The document for a gateway at this address.
+/// The document of a gateway at this address.
 pub(super) fn document(public_url: &str) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for operation in Operation::ALL {

@@ -1,10 +1,10 @@
-//! Every operation of the admin API: its method and path, and what a caller needs to be permitted. The router and the
-//! OpenAPI document are made from this table.
+//! Every operation of the admin API: its method and path, and the permission it needs. The router
+//! and the OpenAPI document are built from this table.
 
 use axum::routing::MethodFilter;
 use policy::AdminAction;
 
-/// Where all operations are.
+/// The path prefix of all operations.
 pub const ADMIN_PATH: &str = "/admin/v1";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +29,15 @@ pub(super) enum Operation {
     ShowOpenApi,
 }
 
-/// What an operation is done to, as policies see it.
+/// The resource of an operation, as policies see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Gateway,
-    /// The server in the path.
+    /// The server named in the path.
     Server,
-    /// Every server that the caller may see; others are left out.
+    /// Every server that the caller may see; the others are left out.
     EachServer,
-    /// The server that the query names, else the gateway.
+    /// The server named in the query, or else the gateway.
     NamedServer,
 }
 
@@ -94,7 +94,7 @@ impl Operation {
         }
     }
 
-    /// The path behind [`ADMIN_PATH`].
+    /// The path after [`ADMIN_PATH`].
     pub(super) fn path(self) -> &'static str {
         match self {
             Operation::ListServers => "/servers",

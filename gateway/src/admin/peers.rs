@@ -1,5 +1,5 @@
-//! What only other nodes have: their receipts, and the calls that wait there. Each node keeps its own; who asks one of them
-//! gets those of all that answer, and is told which did not.
+//! Fetches what only other nodes have: their receipts, and the calls that wait there. The response
+//! combines all nodes that answer, and names those that do not.
 
 use super::AdminVisit;
 use crate::peer::RelayKind;
@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::NodeId;
 
-/// How long another node may take. A node that is about to be declared gone must not keep the others' answers waiting.
+/// How long another node may take. A dying node must not delay the response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest answer of one node: as many receipts as may be asked for, and long ones.
+/// The largest response of a node, which has to fit the most receipts that can be requested.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// What the other nodes answered.
+/// The responses of the other nodes.
 #[derive(Debug, Default)]
 pub(super) struct PeerAnswers {
-    /// The address of a node, its status and its document.
+    /// The address, status and document of each node that answered.
     pub(super) answered: Vec<(Arc<str>, StatusCode, Value)>,
     pub(super) missing: Vec<Arc<str>>,
 }
 
 impl PeerAnswers {
-    /// Counts only those that did what they were asked.
+    /// Treats responses that are not a success as missing.
     fn fine(mut self) -> PeerAnswers {
         let (fine, failed): (Vec<_>, Vec<_>) =
             self.answered.into_iter().partition(|(_, status, _)| *status == StatusCode::OK);
@@ -36,7 +36,7 @@ impl PeerAnswers {
 }
 
 impl AdminVisit {
-    /// Asks every other node the same, if this request came from its caller.
+    /// Sends the same request to every other node, if this one came directly from its caller.
     pub(super) async fn ask_peers(self, kind: RelayKind, method: Method) -> PeerAnswers {
         let (Some(cluster), Arrival::Direct(arrived)) = (&self.node.cluster, &self.arrival) else {
             return PeerAnswers::default();
@@ -85,7 +85,8 @@ fn names(addresses: &[Arc<str>]) -> Vec<Value> {
     addresses.iter().map(|address| json!(&**address)).collect()
 }
 
-/// The calls that wait on all nodes, the oldest first. A call that waits on several is there once.
+/// The calls that wait on all nodes, oldest first. A call that waits on several nodes is listed
+/// once.
 pub(super) fn merged_calls(own: &Value, others: PeerAnswers) -> Value {
     let others = others.fine();
     let mut calls = list(own, "approvals");
@@ -101,7 +102,7 @@ pub(super) fn merged_calls(own: &Value, others: PeerAnswers) -> Value {
     json!({"approvals": calls, "nodes": names(&nodes), "missing": names(&others.missing)})
 }
 
-/// One document of those of all nodes, newest first and at most so many.
+/// Merges the documents of all nodes into one with at most `count` receipts, newest first.
 pub(super) fn merged(own: &Value, others: PeerAnswers, count: usize) -> Value {
     let others = others.fine();
     let (mut receipts, mut notes) = (list(own, "receipts"), list(own, "notes"));
@@ -113,7 +114,8 @@ pub(super) fn merged(own: &Value, others: PeerAnswers, count: usize) -> Value {
         notes.extend(list(&document, "notes").into_iter().map(about));
         nodes.push(address);
     }
-    // Moments are written in one form, whose order is that of the text. Those of one node stay in the order of its chain.
+    // Timestamps sort correctly as text. The sort is stable, so each node's receipts keep the order
+    // of its chain.
     receipts.sort_by(|one, other| other["ts"].as_str().cmp(&one["ts"].as_str()));
     receipts.truncate(count);
     let missing = names(&others.missing);

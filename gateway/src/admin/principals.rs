@@ -1,4 +1,4 @@
-//! What a principal would see, and why: for the person who writes the policies.
+//! Explains what a principal would see and why, for policy authors.
 
 use super::refusal::AdminError;
 use super::{AdminInput, AdminVisit};
@@ -10,11 +10,12 @@ use policy::{
 };
 use serde_json::{Value, json};
 
-/// The most tools that one answer explains.
+/// The most tools that one response explains.
 const MAX_TOOLS: usize = 2_000;
 
 impl AdminVisit {
-    /// The tools of every server, each with whether the principal sees it and which policies decide.
+    /// The tools of every server, each with whether the principal sees it and which policies
+    /// decide.
     pub(super) fn principal_tools(&self, input: &AdminInput) -> Result<Value, AdminError> {
         let caller = self.principal(input)?;
         let policies = self.node.shared.authorizer.policies();
@@ -65,7 +66,8 @@ impl AdminVisit {
         }))
     }
 
-    /// The principal as its key is recorded. Of a token's subject nothing is recorded, so the query says what its token would.
+    /// The principal of a static key as recorded. Tokens' subjects are not recorded, so for them
+    /// the query states the claims.
     fn principal(&self, input: &AdminInput) -> Result<Caller, AdminError> {
         let subject = input.parameter("sub");
         let issuer = input.query("issuer").unwrap_or(KEY_ISSUER);
@@ -107,7 +109,7 @@ impl AdminVisit {
     }
 }
 
-/// What becomes of a call without arguments, in one word.
+/// The decision on a call without arguments, in one word.
 fn decision(why: &Explanation, is_visible: bool) -> &'static str {
     match &why.decision {
         AccessDecision::Permit { approval_groups, .. } if approval_groups.is_empty() => "permitted",
@@ -117,7 +119,7 @@ fn decision(why: &Explanation, is_visible: bool) -> &'static str {
     }
 }
 
-/// The policies that match, that could not be evaluated, or whose condition was not met.
+/// The policies that matched, that could not be evaluated, or whose condition was not met.
 fn deciding(why: &Explanation) -> Vec<Value> {
     let of_one = |outcome: &policy::PolicyOutcome| {
         let matched = match &outcome.matched {

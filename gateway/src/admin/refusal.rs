@@ -1,4 +1,5 @@
-//! Why a request to the admin API was not done: its status, a reason code for programs, a sentence for people.
+//! Why a request to the admin API was refused: a status, a reason code for programs, a sentence for
+//! people.
 
 use crate::recheck::NoLook;
 use crate::reply::{self, Reply};
@@ -113,7 +114,7 @@ fn of_act(error: &ActError) -> (StatusCode, &'static str) {
         }
         ActError::DamagedPins { .. } => (conflict, "baseline_lost"),
         ActError::Unpinned { .. } | ActError::OnlyPin { .. } => (conflict, "conflict"),
-        // Only a person may stop less than is stopped.
+        // Only a person may stop less than is stopped now.
         ActError::NeedsConsent => (StatusCode::FORBIDDEN, "forbidden"),
         ActError::Nameless(_) | ActError::NotAServerId(_) | ActError::NoReason => {
             (StatusCode::BAD_REQUEST, "bad_request")

@@ -1,4 +1,4 @@
-//! What is known of servers: their status, what waits and since when, and everything that is pinned.
+//! Reports on servers: their status, what waits and since when, and everything that is pinned.
 
 use super::access::Access;
 use super::refusal::AdminError;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use store::{IncidentStore, Store, Witnessed};
 
 impl AdminVisit {
-    /// How every server that the caller may see stands.
+    /// The state of every server that the caller may see.
     pub(super) fn servers(&self, access: &Access) -> Result<Value, AdminError> {
         let store = self.node.shared.open_store()?;
         let catalog = self.node.catalog();
@@ -37,7 +37,7 @@ impl AdminVisit {
 
     /// One server in full: what waits, before and after, and what is pinned.
     pub(super) fn server(&self, id: &ServerId, input: &AdminInput) -> Result<Value, AdminError> {
-        // A person may read what nobody accepted yet; an agent must not find here what was kept from it.
+        // A person may read unaccepted text; an agent must not find here what was kept from it.
         let text = match input.switch("server_text")? {
             true => {
                 self.need_user()?;
@@ -53,7 +53,8 @@ impl AdminVisit {
         let since = Since::read(&store.history(id)?);
         let mut waiting: Vec<Value> =
             review.waiting().map(|entry| waiting(entry, &review, since, text)).collect();
-        // The server may have steered the model, so an opinion is for persons as its words are.
+        // The server's text may have steered the model, so its opinion is only for people, as the
+        // text is.
         if self.is_user() {
             let folder = NetworkFolder::of(self.node.shared.home.path());
             add_opinions(&mut waiting, &review, &Opinions::read(&folder), text);
@@ -75,7 +76,7 @@ impl AdminVisit {
         Ok(document)
     }
 
-    /// What each server offers, as it is accepted.
+    /// The accepted tools of each server.
     pub(super) fn inventory(&self, access: &Access) -> Result<Value, AdminError> {
         let store = self.node.shared.open_store()?;
         let settings = &self.node.shared.settings();
@@ -93,7 +94,8 @@ impl AdminVisit {
 }
 
 impl Node {
-    /// What the configuration says for judging a server. Servers of other gates on the same store are judged by the usual.
+    /// The settings for judging a server. Servers that other gates added to the store are judged
+    /// with the defaults.
     pub(super) fn judging(&self, id: &ServerId) -> Settings {
         let settings = &self.shared.settings();
         match settings.servers.get(id) {
@@ -102,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Numbers since the gateway started.
+    /// Counters since the gateway started.
     pub(super) fn stats(&self) -> Value {
         let scrape = Scrape::of(self);
         let mut requests: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
@@ -142,7 +144,7 @@ impl Node {
     }
 }
 
-/// How a server stands, with the names that `status --json` has.
+/// The state of a server, with the member names of `status --json`.
 fn summary(
     node: &Node,
     known: &CatalogServer,
@@ -193,7 +195,7 @@ fn summary(
     }))
 }
 
-/// How many tools callers can find, as far as policies let them.
+/// How many tools callers can find, policies permitting.
 fn tools_served(known: &CatalogServer) -> usize {
     let situation = known.situation.as_ref().filter(|situation| !situation.is_closed());
     let list = situation.and_then(|situation| situation.view.list(ListKind::Tools));
@@ -220,7 +222,7 @@ fn waiting(
     document
 }
 
-/// What a model said of the definitions that wait, beside each of them.
+/// Adds the model's opinions to the waiting definitions.
 fn add_opinions(waiting: &mut [Value], review: &Review, opinions: &Opinions, text: ServerText) {
     for (document, entry) in waiting.iter_mut().zip(review.waiting()) {
         let kept = entry.after.as_ref().and_then(|after| opinions.newest(after.entry_hash()));
@@ -231,7 +233,7 @@ fn add_opinions(waiting: &mut [Value], review: &Review, opinions: &Opinions, tex
     }
 }
 
-/// Everything that is pinned, without the texts.
+/// Everything that is pinned, without texts.
 fn entries(review: &Review) -> Vec<Value> {
     let accepted = review.server.pins().iter();
     let accepted = accepted.filter_map(|(id, pins): (&EntryId, &EntryPins)| {

@@ -1,4 +1,4 @@
-//! The thread by which a node tells the others that it is there, and hears of them.
+//! The thread that reports this node as alive, and reads the state of the others.
 
 use super::{Cluster, Members, lock};
 use crate::node::{Node, StartError};
@@ -11,24 +11,24 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use store::{KnownNode, NodeId, NodeRegistry, StoreError};
 
-/// How often a node says that it is there.
+/// How often a node reports that it is alive.
 const BEAT: Duration = Duration::from_secs(1);
-/// A node that was found unchanged so often in a row is gone.
+/// After this many reads in a row without a new beat, a node counts as gone.
 const GONE_AFTER: u32 = 5;
-/// How often it is looked which processes do not run any more.
+/// How often to look for processes that have ended.
 const SWEEP: Duration = Duration::from_secs(15);
 
-/// A node's id, which no earlier run had.
+/// A random node id, which no earlier run had.
 pub(crate) fn new_id() -> Result<NodeId, getrandom::Error> {
     Ok(NodeId(getrandom::u64()?))
 }
 
-/// How often each node was found without a new beat.
+/// How many times in a row each node was read without a new beat.
 #[derive(Debug, Default)]
 struct Watch(HashMap<NodeId, (i64, u32)>);
 
 impl Watch {
-    /// Takes in what was read. Returns the nodes that are to be declared gone.
+    /// Processes a read of the nodes. Returns those to declare gone.
     fn look<'n>(&mut self, own: NodeId, known: &'n [KnownNode]) -> Vec<&'n KnownNode> {
         let live = |node: &&KnownNode| node.gone_at.is_none() && node.id != own;
         self.0.retain(|id, _| known.iter().filter(live).any(|node| node.id == *id));
@@ -67,7 +67,7 @@ impl Members {
 }
 
 impl Node {
-    /// Joins the other nodes, which reach this one at the configured address, or at the one that it listens on.
+    /// Joins the cluster, with the configured address or else the one that this node listens on.
     pub(crate) fn join_cluster(self: &Arc<Self>, listening: SocketAddr) -> Result<(), StartError> {
         let Some(cluster) = self.cluster.clone() else { return Ok(()) };
         let settings = self.shared.settings();
@@ -80,7 +80,7 @@ impl Node {
         let _ = cluster.address.set(address.clone());
         let registry = self.shared.open_registry()?;
         registry.join(cluster.id(), &address, now())?;
-        cluster.take_in(&registry.beat(cluster.id())?);
+        cluster.update_members(&registry.beat(cluster.id())?);
         let node = Arc::downgrade(self);
         std::thread::Builder::new()
             .name("nodes".to_owned())
@@ -89,7 +89,7 @@ impl Node {
         Ok(())
     }
 
-    /// Ends every process that callers have here: other nodes were told that this one is gone, and start their own.
+    /// Ends every process of callers: the other nodes consider this one gone, and start their own.
     fn end_instances(&self) {
         for known in self.catalog().servers.values() {
             if matches!(known.server.settings.reach, Reach::Command(_)) {
@@ -109,7 +109,7 @@ fn follow(node: &Weak<Node>, cluster: &Cluster, registry: &NodeRegistry, address
             let _ = registry.leave(cluster.id(), now());
             return;
         }
-        // A database that does not answer says nothing about any node.
+        // If the database does not answer, nothing is concluded about any node.
         let _ = cluster.beat(&strong, registry, &mut watch, address);
         if swept.elapsed() > SWEEP {
             let catalog = strong.catalog();
@@ -126,7 +126,7 @@ fn follow(node: &Weak<Node>, cluster: &Cluster, registry: &NodeRegistry, address
         drop(strong);
         while begun.elapsed() < BEAT {
             std::thread::sleep(Duration::from_millis(50));
-            // A node that ends leaves at once.
+            // Leave at once when this node shuts down.
             if node.upgrade().is_none_or(|node| *node.stop.borrow()) {
                 break;
             }
@@ -149,7 +149,8 @@ impl Cluster {
                 "the other nodes took this one for gone: it joins again, and its sessions and processes end",
             );
             let Ok(id) = new_id() else { return Ok(()) };
-            // INVARIANT: nothing is owned under the new id before the processes of the old one were told to end.
+            // INVARIANT: the processes of the old id are told to end before anything is owned under
+            // the new one.
             lock(&self.owned).clear();
             node.end_instances();
             registry.join(id, address, now())?;
@@ -161,11 +162,11 @@ impl Cluster {
             registry.declare_gone(silent, now())?;
             node.remark(&format!("the node at `{}` is gone", silent.address));
         }
-        self.take_in(&known);
+        self.update_members(&known);
         Ok(())
     }
 
-    pub(super) fn take_in(&self, known: &[KnownNode]) {
+    pub(super) fn update_members(&self, known: &[KnownNode]) {
         let members = Members::of(self.id(), known);
         self.client.keep_only(|id| members.live.contains_key(&id));
         self.members.store(Arc::new(members));
@@ -193,7 +194,7 @@ mod tests {
             assert!(watch.look(own, &known).is_empty());
         }
         assert_eq!(watch.look(own, &known), [&known[1]]);
-        // One beat is enough.
+        // A single new beat resets the count.
         let known = [node(1, 1), node(2, 20)];
         assert!(watch.look(own, &known).is_empty());
     }

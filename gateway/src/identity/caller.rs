@@ -1,4 +1,4 @@
-//! A caller who proved who it is, and what a request that did not is answered with.
+//! An authenticated caller, and the response to a request that could not be authenticated.
 
 use super::certificate::CertificateFault;
 use super::static_key::KeyFault;
@@ -18,52 +18,52 @@ impl CredentialHash {
     }
 }
 
-/// A request's caller.
+/// The authenticated caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authenticated {
     pub caller: Caller,
-    /// Which credential proved it.
+    /// The hash of the credential.
     pub credential: CredentialHash,
     pub proof: Proof,
-    /// The moment from which on the credential proves nothing; streams end then.
+    /// When the credential expires; streams end then.
     pub expires_at: Option<Timestamp>,
-    /// When the credential was issued: a later revocation of its principal ends it.
+    /// When the credential was issued: a later revocation of its principal invalidates it.
     pub since: Timestamp,
 }
 
-/// What a credential rests on, which may be withdrawn before it expires.
+/// The basis of a credential, which may be withdrawn before the credential expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     Key,
-    /// Signed by this key of this issuer.
+    /// A token signed by this key of this issuer.
     Token {
         issuer: String,
         key_id: String,
         key_fingerprint: [u8; 32],
     },
-    /// A token of the gateway's own, which descends from this sign-in.
+    /// A token issued by the gateway, descending from this sign-in.
     Minted {
         family: String,
     },
     Certificate,
 }
 
-/// A token whose signature and types were verified. Its audience depends on the request.
+/// A token with a verified signature and well-typed claims. Its audience depends on the request.
 #[derive(Debug)]
 pub(super) struct VerifiedToken {
     pub(super) caller: Caller,
-    /// Which of the configured issuers.
+    /// The index of the configured issuer.
     pub(super) issuer: usize,
     pub(super) key_id: String,
     pub(super) key_fingerprint: [u8; 32],
     pub(super) audiences: Vec<String>,
-    /// Until when it is believed without verifying it again; never past `exp`.
+    /// Until when the token is cached; never later than `exp`.
     pub(super) cached_until: Timestamp,
     pub(super) refused_from: Timestamp,
     pub(super) issued_at: Timestamp,
 }
 
-/// What was wrong. For records and tests; strangers are told less.
+/// Why authentication failed. For records and tests; the caller is told less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AuthenticationFault {
     #[error("no credentials were sent")]
@@ -82,7 +82,7 @@ pub enum AuthenticationFault {
     Certificate(#[from] CertificateFault),
 }
 
-/// A request without a caller: answered before its body is read.
+/// The refusal of an unauthenticated request, sent before its body is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unauthenticated {
     pub fault: AuthenticationFault,

@@ -1,4 +1,4 @@
-//! Client certificates. The TLS handshake has verified them; here is read whom they name.
+//! Client certificates. The TLS handshake has verified them; this reads whom they name.
 
 use contract::time::Timestamp;
 use policy::{ActorType, Identity, IdentityProof};
@@ -25,7 +25,7 @@ pub enum CertificateFault {
 }
 
 impl VerifiedCertificate<'_> {
-    /// The caller: the first URI of the certificate, within the authority that signed it.
+    /// The caller: the first URI of the certificate, qualified by the authority that signed it.
     pub(super) fn identity(self) -> Result<Identity, CertificateFault> {
         let certificate = webpki::EndEntityCert::try_from(self.0);
         let certificate = certificate.map_err(|_| CertificateFault::Unreadable)?;
@@ -51,7 +51,7 @@ impl VerifiedCertificate<'_> {
 }
 
 impl VerifiedCertificate<'_> {
-    /// From when on it counts, which is not before it was issued.
+    /// The start of the validity period, which is not before the certificate was issued.
     pub(super) fn not_before(self) -> Result<Timestamp, CertificateFault> {
         not_before(self.0).ok_or(CertificateFault::Unreadable)
     }
@@ -60,13 +60,13 @@ impl VerifiedCertificate<'_> {
 fn not_before(certificate: &[u8]) -> Option<Timestamp> {
     let (certificate, _) = element(certificate, 0x30)?;
     let (body, _) = element(certificate, 0x30)?;
-    // The version may be missing.
+    // The version is optional.
     let rest = element(body, 0xa0).map_or(body, |(_, rest)| rest);
     let (_serial, rest) = element(rest, 0x02)?;
     let (_algorithm, rest) = element(rest, 0x30)?;
     let (_issuer, rest) = element(rest, 0x30)?;
     let (validity, _) = element(rest, 0x30)?;
-    // A year has two digits in a UTCTime, of 1950 to 2049, and four in a GeneralizedTime.
+    // A UTCTime has a two-digit year, 1950 to 2049; a GeneralizedTime has four digits.
     let text = match (element(validity, 0x17), element(validity, 0x18)) {
         (Some((short, _)), _) => {
             let short = std::str::from_utf8(short).ok()?;
@@ -89,7 +89,8 @@ fn not_before(certificate: &[u8]) -> Option<Timestamp> {
     if part(14, text.len())? == "Z" { Timestamp::parse(&moment) } else { None }
 }
 
-/// `mtls:` and the common name of the authority. One without a plain common name is told by the hash of its name.
+/// `mtls:` and the common name of the authority, or the hash of its name if it has no plain common
+/// name.
 fn issuer_name(name: &[u8]) -> String {
     match common_name(name) {
         Some(common) => format!("mtls:{common}"),
@@ -100,7 +101,7 @@ fn issuer_name(name: &[u8]) -> String {
     }
 }
 
-/// The common name within a name in DER: a sequence of sets of pairs.
+/// The common name in a DER-encoded name: a sequence of sets of pairs.
 fn common_name(mut name: &[u8]) -> Option<&str> {
     while !name.is_empty() {
         let (set, rest) = element(name, 0x31)?;
@@ -112,14 +113,14 @@ fn common_name(mut name: &[u8]) -> Option<&str> {
             let (text, _) = element(value, 0x0c).or_else(|| element(value, 0x13))?;
             let text = std::str::from_utf8(text).ok()?;
             let is_plain = !text.is_empty() && !text.chars().any(char::is_control);
-            // A common name must not look like the hash of another.
+            // A common name must not be able to imitate the hash of another name.
             return Some(text).filter(|text| is_plain && !text.starts_with("sha256:"));
         }
     }
     None
 }
 
-/// An element with this tag, and what comes after it.
+/// An element with this tag, and the bytes after it.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;

@@ -1,4 +1,4 @@
-//! Signatures of tokens by `ring`, which TLS brings already, behind the interface of `jsonwebtoken`.
+//! Verifies token signatures for `jsonwebtoken` with `ring`, which TLS already uses.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -6,7 +6,8 @@ use jsonwebtoken::signature::{self, Verifier};
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, EncodingKey};
 use ring::signature::{self as ring_signature, RsaPublicKeyComponents, UnparsedPublicKey};
 
-/// The algorithms that count. INVARIANT: no `none`, and no HMAC, for which a public key would be the secret.
+/// The accepted algorithms. INVARIANT: neither `none` nor HMAC, for which the public key would be
+/// the secret.
 pub(super) const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -25,7 +26,8 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Chooses `ring` for this process. Without it the library panics, so it comes before the first token.
+/// Installs `ring` for this process. Must come before the first token, because the library panics
+/// without a provider.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
@@ -42,7 +44,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(RingVerifier { algorithm, key }))
 }
 
-/// What `ring` calls an algorithm.
+/// The name of an algorithm in `ring`.
 enum Method {
     Rsa(&'static ring_signature::RsaParameters),
     Curve(&'static dyn ring_signature::VerificationAlgorithm),
@@ -50,7 +52,7 @@ enum Method {
 
 impl Method {
     fn of(algorithm: Algorithm) -> Option<Method> {
-        // The parameters refuse RSA keys of less than 2048 bits.
+        // These parameters refuse RSA keys of less than 2048 bits.
         Some(match algorithm {
             Algorithm::RS256 => Method::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA256),
             Algorithm::RS384 => Method::Rsa(&ring_signature::RSA_PKCS1_2048_8192_SHA384),

@@ -1,5 +1,5 @@
-//! An issuer with the keys that it published. Keys are fetched when a token names one that is not known, and by a
-//! timer, at a bounded rate: a flood of invented key ids causes one fetch an interval.
+//! An issuer and its published keys. Keys are fetched by a timer, and when a token names an unknown
+//! key, at a limited rate: a flood of invented key ids causes at most one fetch per interval.
 
 use super::key_set::{KeySet, MAX_KEY_SET_BYTES};
 use super::token::TokenFault;
@@ -18,12 +18,12 @@ use wire::document::DocumentAddress;
 
 /// The shortest time between two fetches of one key set.
 pub const FETCH_INTERVAL_SECONDS: i64 = 30;
-/// A key set that could not be renewed for so long does not count any more.
+/// A key set that could not be renewed for this long is no longer valid.
 pub const MAX_KEY_SET_AGE_SECONDS: i64 = 24 * 3_600;
 /// How long one fetch may take.
 const FETCH_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where key sets come from.
+/// A source of key sets.
 pub trait KeySetSource: fmt::Debug + Send + Sync {
     /// The document at the issuer's `jwks_uri`. The error is for the log.
     fn fetch(&self) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + '_>>;
@@ -75,7 +75,7 @@ pub(super) struct Issuer {
     pub(super) settings: IssuerSettings,
     source: Box<dyn KeySetSource>,
     keys: ArcSwapOption<FetchedKeys>,
-    /// When a fetch was last begun. Held while one is under way, so that others wait for its outcome.
+    /// When the last fetch began. Locked during a fetch, so that other tasks wait for its result.
     last_fetch: Mutex<Option<Timestamp>>,
 }
 
@@ -90,14 +90,15 @@ impl Issuer {
         Issuer { settings, source, keys: ArcSwapOption::empty(), last_fetch: Mutex::new(None) }
     }
 
-    /// The keys that are known, unless they are too old to be believed.
+    /// The known keys, unless they are too old.
     pub(super) fn known(&self, now: Timestamp) -> Option<Arc<FetchedKeys>> {
         let is_fresh =
             |keys: &Arc<FetchedKeys>| apart(now, keys.at) <= MAX_KEY_SET_AGE_SECONDS * 1_000;
         self.keys.load_full().filter(is_fresh)
     }
 
-    /// The keys, fetched if this id is not among them and the last fetch is long enough ago.
+    /// The known keys. Fetches them first if this id is unknown and the last fetch is long enough
+    /// ago.
     pub(super) async fn keys_for(
         &self,
         key_id: &str,
@@ -115,7 +116,8 @@ impl Issuer {
         }
     }
 
-    /// Fetches the keys unless they were just fetched, or another task that was waited for did what was wanted.
+    /// Fetches the keys, unless they were just fetched, or the fetch of another task satisfied
+    /// `is_enough`.
     pub(super) async fn renew(
         &self,
         now: Timestamp,
@@ -136,7 +138,8 @@ impl Issuer {
     }
 }
 
-/// Milliseconds between two moments. A clock that was set back must not stop fetches until it catches up.
+/// The milliseconds between two moments, in either order. A clock that was set back must not stop
+/// fetches until it catches up.
 fn apart(one: Timestamp, other: Timestamp) -> i64 {
     one.0.saturating_sub(other.0).saturating_abs()
 }

@@ -7,14 +7,14 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 
-/// The longest key set that is read.
+/// The largest key set that is read.
 pub(super) const MAX_KEY_SET_BYTES: usize = 256 * 1024;
 /// The most keys that are kept of one set.
 const MAX_KEYS: usize = 100;
 /// The longest `kid`.
 pub(super) const MAX_KEY_ID_BYTES: usize = 256;
 
-/// The document is no key set.
+/// Why a document is not a key set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKeySet {
     #[error("not valid JSON: {0}")]
@@ -25,7 +25,7 @@ pub enum BadKeySet {
     TooMany,
 }
 
-/// The keys of one issuer that tokens can be verified with.
+/// The keys of one issuer that can verify tokens.
 #[derive(Debug, Default)]
 pub(super) struct KeySet(HashMap<String, Vec<VerifyingKey>>);
 
@@ -33,10 +33,10 @@ pub(super) struct KeySet(HashMap<String, Vec<VerifyingKey>>);
 #[derive(Clone)]
 pub(super) struct VerifyingKey {
     kind: KeyKind,
-    /// If the set names one, no other algorithm counts.
+    /// If set, the only algorithm that the key may be used with.
     algorithm: Option<Algorithm>,
     pub(super) key: DecodingKey,
-    /// Tells two keys under the same `kid` apart.
+    /// Distinguishes two keys with the same `kid`.
     pub(super) fingerprint: [u8; 32],
 }
 
@@ -72,7 +72,8 @@ impl KeyKind {
 }
 
 impl KeySet {
-    /// Keys that cannot verify a token (for encryption, of another type, without `kid`) are left out.
+    /// Parses a key set. Keys that cannot verify a token (for encryption, of another type, without
+    /// `kid`) are left out.
     pub(super) fn parse(bytes: &[u8]) -> Result<KeySet, BadKeySet> {
         let document =
             Document::parse_bytes(bytes).map_err(|error| BadKeySet::NotJson(error.to_string()))?;
@@ -90,7 +91,7 @@ impl KeySet {
         Ok(KeySet(keys))
     }
 
-    /// The keys with this id that an algorithm may use.
+    /// The keys with this id that are allowed for an algorithm.
     pub(super) fn find(
         &self,
         id: &str,

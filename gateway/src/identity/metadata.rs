@@ -1,4 +1,5 @@
-//! How clients learn where tokens come from: the challenge of a refusal, and the document of RFC 9728 that it points to.
+//! Tells clients where to get tokens: the challenge in a refusal, and the RFC 9728 document that it
+//! points to.
 
 use super::caller::{AuthenticationFault, Unauthenticated};
 use http::{HeaderValue, StatusCode};
@@ -8,7 +9,7 @@ use settings::gateway::{IssuerSettings, WebOrigin};
 /// The path of a resource's metadata, before the resource's own path.
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// What a request asks for: an MCP path, or the admin API.
+/// The resource of a request: an MCP path, or the admin API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource<'a> {
     /// With its path, such as `/servers/files/mcp`.
@@ -26,20 +27,21 @@ impl Resource<'_> {
         }
     }
 
-    /// The exact URL, which is an audience of tokens for it.
+    /// The exact URL, which is the audience of tokens for it.
     pub fn url(&self, public_url: &WebOrigin) -> String {
         format!("{public_url}{}", self.path())
     }
 }
 
-/// The metadata of a resource, where the issuers of its tokens are named: first the gateway itself, where it is one.
+/// The metadata of a resource, which names the issuers of its tokens. If the gateway issues tokens,
+/// it is named first.
 pub fn protected_resource_metadata(
     resource: Resource<'_>,
     public_url: &WebOrigin,
     issuers: &[IssuerSettings],
     issues_tokens: bool,
 ) -> serde_json::Value {
-    // Its own tokens open no admin API.
+    // The gateway's own tokens are not valid for the admin API.
     let own = (issues_tokens && resource != Resource::Admin).then_some(public_url.as_str());
     let servers: Vec<&str> =
         own.into_iter().chain(issuers.iter().map(|issuer| issuer.issuer.as_str())).collect();
@@ -81,7 +83,7 @@ impl Unauthenticated {
     }
 }
 
-/// A path without the characters that would end the quotes around it.
+/// A path without characters that would end the surrounding quotes.
 fn quotable(path: &str) -> String {
     path.chars().filter(|c| c.is_ascii_graphic() && !matches!(c, '"' | '\\')).collect()
 }

@@ -1,5 +1,5 @@
-//! Access tokens that the gateway issued itself, as an authorization server: sealed with the key that nodes share, so that
-//! every node can read them and no one else can make one.
+//! Access tokens that the gateway itself issues as an authorization server. They are sealed with
+//! the key that nodes share, so that every node can read them and only nodes can create them.
 
 use super::WrittenIdentity;
 use super::caller::{Authenticated, AuthenticationFault, CredentialHash, Proof};
@@ -14,19 +14,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{SignInKind, Store, StoreError};
 
-/// What such a token begins with.
+/// The prefix of these tokens.
 pub(crate) const ACCESS_PREFIX: &str = "hpt_";
 
-/// What is sealed into an access token.
+/// The sealed content of an access token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MintedToken {
     /// The sign-in that it descends from.
     pub(crate) family: String,
     pub(crate) identity: WrittenIdentity,
-    /// The exact URL that it is for.
+    /// The exact URL that the token is for.
     pub(crate) resource: String,
-    /// When the person signed in: a later revocation ends it.
+    /// When the person signed in: a later revocation invalidates the token.
     pub(crate) signed_in_at: i64,
     pub(crate) expires_at: i64,
 }
@@ -47,7 +47,7 @@ impl MintedToken {
 #[derive(Debug)]
 pub(crate) struct MintedTokens {
     pub(crate) sealer: Arc<Sealer>,
-    /// Whose people sign in.
+    /// The identity provider that people sign in at.
     pub(crate) issuer: String,
 }
 
@@ -66,7 +66,7 @@ impl MintedTokens {
         if now.0 >= read.expires_at {
             return Err(TokenFault::Expired.into());
         }
-        // INVARIANT: a token is for one URL, and never for the admin API.
+        // INVARIANT: a token is for a single URL, and never for the admin API.
         let is_for = match resource {
             Resource::Mcp { .. } => read.resource == resource.url(public_url),
             Resource::Admin => false,
@@ -85,7 +85,7 @@ impl MintedTokens {
     }
 }
 
-/// Families whose access tokens do not count any more.
+/// The families whose access tokens are revoked.
 pub(super) fn revoked_families(store: &dyn Store) -> Result<HashSet<String>, StoreError> {
     let revoked = store.sign_ins(SignInKind::Revoked)?;
     Ok(revoked.into_iter().map(|record| record.name.to_string()).collect())

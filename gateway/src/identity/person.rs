@@ -1,21 +1,22 @@
-//! A person who signed in with a browser, by the ID token that the issuer gave for that sign-in.
+//! A person who signed in with a browser, identified by the issuer's ID token for that sign-in.
 
 use super::token::{TokenFault, UnverifiedToken};
 use super::{Authenticator, MAX_TOKEN_BYTES, WrittenIdentity, signer};
 use contract::time::Timestamp;
 
-/// Claims by which people recognize an account, best first. They are shown and decide nothing.
+/// Claims by which people recognize an account, best first. They are displayed and never used for
+/// decisions.
 const SHOWN_CLAIMS: [&str; 3] = ["email", "preferred_username", "name"];
 
-/// Who signed in.
+/// A person who signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignedInPerson {
     pub(crate) identity: WrittenIdentity,
-    /// What the person recognizes the account by.
+    /// A name by which the person recognizes the account.
     pub(crate) shown: String,
 }
 
-/// Why an ID token names no person.
+/// Why an ID token does not identify a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotAPerson {
     #[error(transparent)]
@@ -29,7 +30,8 @@ pub(crate) enum NotAPerson {
 }
 
 impl Authenticator {
-    /// The person that an ID token is about, which an issuer gave to this client for the sign-in with this nonce.
+    /// The person in an ID token that the issuer gave to this client for the sign-in with this
+    /// nonce.
     pub(crate) async fn person(
         &self,
         issuer: &str,
@@ -51,7 +53,8 @@ impl Authenticator {
         let read = claims.read(&known.settings.claims)?;
         read.check_time(now)?;
         signer(known, token, &unverified, now).await?;
-        // OpenID Connect Core §3.1.3.7: the token is for this client, also where it names others.
+        // OpenID Connect Core §3.1.3.7: the token must be for this client, even if it also names
+        // others.
         let is_ours = read.audiences.iter().any(|audience| audience == client_id);
         let is_for_others = read.audiences.len() > 1;
         let party = claims.plain("azp");
@@ -60,7 +63,8 @@ impl Authenticator {
             return Err(NotAPerson::Client);
         }
         let found = claims.plain("nonce").unwrap_or_default();
-        // The nonce is no secret: it went through the browser.
+        // The nonce is not secret, since it went through the browser: no constant-time comparison
+        // is needed.
         if found != nonce {
             return Err(NotAPerson::Nonce);
         }

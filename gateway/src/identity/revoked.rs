@@ -1,5 +1,5 @@
-//! Who was revoked, and when. What began before that moment counts no longer: credentials that were issued, and sessions and
-//! sealed states that were begun. What began afterwards is judged again.
+//! Revoked callers, and when each was revoked. Credentials issued, and sessions and sealed states
+//! begun, before that moment are no longer valid. Later ones are checked as usual.
 
 use super::CredentialHash;
 use contract::hash::sha256_hex;
@@ -8,12 +8,12 @@ use policy::Identity;
 use std::collections::HashMap;
 use store::{Revocation, RevokedKind};
 
-/// The revocations that concern callers, by what they name.
+/// The revocations that concern callers, indexed by what they name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RevokedCallers {
     /// By subject, or by issuer and subject.
     principals: HashMap<String, Timestamp>,
-    /// By the SHA-256 of what was typed: a key or its id.
+    /// By the SHA-256 of what the person typed: a key or its id.
     keys: HashMap<String, Timestamp>,
     /// By the SHA-256 of the id.
     sessions: HashMap<String, Timestamp>,
@@ -59,7 +59,7 @@ impl RevokedCallers {
         named.iter().filter_map(|name| self.keys.get(name)).max().copied()
     }
 
-    /// Whether a session does not count any more that a caller began at this moment.
+    /// Whether a revocation ends a session that the caller began at this moment.
     pub(crate) fn ends_session(&self, id: &str, began: Timestamp, identity: &Identity) -> bool {
         let is_named =
             !self.sessions.is_empty() && self.sessions.contains_key(&sha256_hex(id.as_bytes()));

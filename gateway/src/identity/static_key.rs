@@ -1,4 +1,5 @@
-//! Static keys: 256 random bits behind a prefix that secret scanners can look for. Only hashes are kept.
+//! Static keys: 256 random bits after a prefix that secret scanners can recognize. Only hashes are
+//! stored.
 
 use super::CredentialHash;
 use arc_swap::ArcSwap;
@@ -12,16 +13,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{ApiKey, ApiKeyHash, ApiKeyId, Day, Store, StoreError};
 
-/// Of keys for the MCP paths.
+/// The prefix of keys for the MCP paths.
 const MCP_PREFIX: &str = "hp_";
-/// Of keys for the admin API.
+/// The prefix of keys for the admin API.
 const ADMIN_PREFIX: &str = "hpa_";
-/// The issuer of every principal that a key stands for.
+/// The issuer of every principal that uses a static key.
 pub const KEY_ISSUER: &str = "holdpoint:keys";
 const SECRET_BYTES: usize = 32;
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
 
-/// A new key, shown once.
+/// A new key, displayed once.
 pub struct StaticKey(String);
 
 impl std::fmt::Debug for StaticKey {
@@ -31,7 +32,7 @@ impl std::fmt::Debug for StaticKey {
 }
 
 impl StaticKey {
-    /// The error is the operating system's, which has no randomness to give.
+    /// The error comes from the operating system's random source.
     pub fn generate(is_admin: bool) -> Result<StaticKey, getrandom::Error> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret)?;
@@ -39,7 +40,7 @@ impl StaticKey {
         Ok(StaticKey(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(secret))))
     }
 
-    /// The key itself, for the person who made it.
+    /// The key itself, for the person who created it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -49,12 +50,12 @@ impl StaticKey {
     }
 }
 
-/// Whether a bearer credential is a key rather than a token. A JWT has two dots; a key has none.
+/// Whether a bearer credential is a static key and not a token. A JWT has two dots; a key has none.
 pub(super) fn is_static_key(text: &str) -> bool {
     text.starts_with(MCP_PREFIX) || text.starts_with(ADMIN_PREFIX)
 }
 
-/// Why a key opens nothing.
+/// Why a key is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum KeyFault {
     #[error("keys are not enabled")]
@@ -71,11 +72,11 @@ pub enum KeyFault {
     NotAdminKey,
 }
 
-/// The keys as they stood when the store was last read, and the days of use that wait to be written.
+/// The keys as last read from the store, and the days of use that are not yet written.
 #[derive(Debug, Default)]
 pub(super) struct KeyRing {
     known: ArcSwap<HashMap<ApiKeyHashKey, KnownKey>>,
-    /// Until when each subject has a key that was not revoked; `None` if one of its keys has no end.
+    /// Until when each subject has an unrevoked key; `None` if one of its keys never expires.
     subjects: ArcSwap<HashMap<String, Option<Timestamp>>>,
     used: Mutex<HashSet<(ApiKeyId, i64)>>,
 }
@@ -89,17 +90,18 @@ struct KnownKey {
     is_revoked: bool,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
-    /// The last day that is written, or waits to be.
+    /// The last day of use that is written or queued.
     last_used: AtomicI64,
     caller: Caller,
 }
 
-/// The most uses that wait to be written; more are noted another time.
+/// The most queued days of use; when full, later ones are recorded another time.
 const MAX_WAITING_USES: usize = 10_000;
 
 impl KeyRing {
-    /// Takes over what the store has. If it was changed by another program, no key counts. If it does not answer, the keys
-    /// that were read before do: for how long calls go on without the store is the lease's to say.
+    /// Loads the keys from the store. If another program changed them, no key is valid. If the
+    /// store does not answer, the loaded keys stay valid: the lease decides how long calls proceed
+    /// without the store.
     pub(super) fn reload(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.take_over(store.sealed_api_keys())
     }
@@ -148,18 +150,18 @@ impl KeyRing {
         Some(self.known.load().get(&hash.0)?.id.as_str().to_owned())
     }
 
-    /// Whether a subject has a key that counts.
+    /// Whether a subject has a valid key.
     pub(super) fn has_any_of(&self, subject: &str, now: Timestamp) -> bool {
         let until = self.subjects.load().get(subject).copied();
         until.is_some_and(|until| until.is_none_or(|until| now < until))
     }
 
-    /// Whether there is such a key that was not revoked.
+    /// Whether the key exists and is not revoked.
     pub(super) fn has(&self, hash: CredentialHash) -> bool {
         self.known.load().get(&hash.0).is_some_and(|key| !key.is_revoked)
     }
 
-    /// The caller of a key that is not revoked and opens MCP paths.
+    /// The caller of an unrevoked key for the MCP paths.
     pub(super) fn caller_of(&self, subject: &str) -> Option<Caller> {
         let known = self.known.load();
         let found = known.values().find(|key| {
@@ -179,7 +181,7 @@ impl KeyRing {
         }
     }
 
-    /// Writes the days of use that wait. Called by a timer, never while a request waits.
+    /// Writes the queued days of use. Called by a timer, never on the path of a request.
     pub(super) fn write_uses(&self, store: &mut dyn Store) -> Result<(), StoreError> {
         let waiting =
             std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));

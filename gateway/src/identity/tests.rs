@@ -99,7 +99,7 @@ fn the_metadata_names_the_exact_resource_and_its_issuers() {
     assert_eq!(admin["resource"], "https://mcp.example.com/admin");
 }
 
-/// A certificate with these alternative names, signed by an authority of this common name.
+/// A certificate with these alternative names, signed by an authority with this common name.
 fn certificate(authority: &str, names: Vec<rcgen::SanType>) -> rcgen::Certificate {
     let mut params = rcgen::CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -133,7 +133,7 @@ fn a_certificate_names_its_caller_by_the_first_uri() {
     let named = by(&certificate("Acme CA", names), MCP).unwrap().caller;
     let identity = named.identity();
     assert_eq!(identity.subject, "spiffe://acme/agent");
-    // What rcgen writes where nothing is said.
+    // rcgen's default.
     let since = by(&certificate("Acme CA", vec![uri("spiffe://acme/agent")]), MCP).unwrap().since;
     assert_eq!(Some(since), Timestamp::parse("1975-01-01"));
     assert_eq!(identity.issuer, "mtls:Acme CA");

@@ -1,4 +1,4 @@
-//! A JWT as it arrives: its parts, read strictly, before any of it is believed. The library that verifies the signature
+//! Parses a JWT strictly before any of it is trusted. The library that verifies the signature
 //! accepts more (an `exp` with a fraction, a list as `iss`), so types are checked here.
 
 use base64::Engine;
@@ -14,16 +14,16 @@ use store::{MAX_GROUPS, MAX_PRINCIPAL_BYTES};
 use super::crypto::ALGORITHMS;
 use super::key_set::MAX_KEY_ID_BYTES;
 
-/// The longest token that is looked at.
+/// The longest token that is parsed.
 pub const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The most audiences of one token.
 const MAX_AUDIENCES: usize = 64;
-/// By how much the clock of an issuer may differ from this one.
+/// The largest accepted difference between an issuer's clock and this one.
 pub const CLOCK_SKEW_SECONDS: i64 = 60;
-/// The latest moment that is believed: the end of the year 9999.
+/// The latest accepted time: the end of the year 9999.
 const MAX_SECONDS: i64 = 253_402_300_799;
 
-/// Why a token does not count. Never shown to the caller beyond `invalid_token`; recorded.
+/// Why a token is not valid. Recorded, but never shown to the caller beyond `invalid_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TokenFault {
     #[error("the token is longer than {MAX_TOKEN_BYTES} bytes")]
@@ -58,7 +58,7 @@ pub enum TokenFault {
     NotYetValid,
 }
 
-/// The parts of a token that nothing has verified yet.
+/// The parts of a token before verification.
 pub(super) struct UnverifiedToken {
     pub(super) algorithm: Algorithm,
     pub(super) key_id: String,
@@ -89,7 +89,7 @@ impl UnverifiedToken {
         if !ALGORITHMS.contains(&algorithm) {
             return Err(TokenFault::Algorithm);
         }
-        // RFC 7515: an extension that is not understood is not ignored.
+        // RFC 7515: an unknown critical extension must not be ignored.
         if header.get("crit").is_some() {
             return Err(TokenFault::Critical);
         }
@@ -106,19 +106,20 @@ impl UnverifiedToken {
     }
 }
 
-/// What a token says.
+/// The claims of a token.
 pub(super) struct Claims<'t> {
     document: Document<'t>,
 }
 
-/// What counts of a token whose signature was verified.
+/// The result of reading the claims of a verified token.
 #[derive(Debug)]
 pub(super) struct ReadClaims {
     pub(super) identity: Identity,
     pub(super) audiences: Vec<String>,
     pub(super) expires: Timestamp,
     pub(super) not_before: Option<Timestamp>,
-    /// One that does not tell is as old as can be: a revocation of its principal ends it.
+    /// A token without `iat` counts as infinitely old: any revocation of its principal invalidates
+    /// it.
     pub(super) issued_at: Timestamp,
 }
 
@@ -162,7 +163,7 @@ impl Claims<'_> {
         Ok(ReadClaims { identity, audiences, expires, not_before, issued_at })
     }
 
-    /// A caller that is not said to be a person is an agent: people may approve, agents may not.
+    /// A caller without a claim to be a person is an agent: people may approve, agents may not.
     fn actor_type(&self, names: &ClaimNames) -> Result<ActorType, TokenFault> {
         match self.named(names.actor_type.as_deref(), "actor_type")?.as_deref() {
             None | Some("agent") => Ok(ActorType::Agent),
@@ -181,7 +182,7 @@ impl Claims<'_> {
         Ok(vec![self.text("aud")?.ok_or(TokenFault::WrongType("aud"))?.into_owned()])
     }
 
-    /// A claim that is compared or shown, if it is a text of a usual length.
+    /// A claim that is only compared or displayed, if it is a text of reasonable length.
     pub(super) fn plain(&self, name: &'static str) -> Option<String> {
         self.text(name).ok().flatten().map(Cow::into_owned)
     }
@@ -216,7 +217,8 @@ impl Claims<'_> {
         texts.collect::<Result<_, _>>().map(Some)
     }
 
-    /// A moment in whole seconds. A text, a fraction or an exponent is refused: readers differ on what they mean.
+    /// A time in whole seconds. A text, a fraction or an exponent is refused, since parsers differ
+    /// on their meaning.
     fn moment(&self, name: &'static str) -> Result<Option<Timestamp>, TokenFault> {
         let Some(node) = self.document.root().get(name) else { return Ok(None) };
         let digits = node.as_number().filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
@@ -232,7 +234,7 @@ fn is_short(text: &str) -> bool {
 }
 
 impl ReadClaims {
-    /// The moment from which on the token is refused.
+    /// The moment from which the token is refused.
     pub(super) fn refused_from(&self) -> Timestamp {
         Timestamp(self.expires.0 + CLOCK_SKEW_SECONDS * 1_000)
     }

@@ -1,4 +1,4 @@
-//! A verified identity as it is written into what the gateway seals or sends to another node.
+//! The serialized form of a verified identity, for what the gateway seals or sends to another node.
 
 use policy::{ActorType, Identity, IdentityProof};
 use serde::{Deserialize, Serialize};
@@ -30,17 +30,17 @@ impl WrittenIdentity {
         }
     }
 
-    /// The same, as a caller that uses this client.
+    /// The same identity, using this client.
     pub(crate) fn using(&self, client_id: &str) -> WrittenIdentity {
         WrittenIdentity { client_id: Some(client_id.to_owned()), ..self.clone() }
     }
 
-    /// Names the person: issuer and subject.
+    /// Identifies the person: issuer and subject.
     pub(crate) fn principal(&self) -> String {
         policy::principal_id(&self.issuer, &self.subject)
     }
 
-    /// `None` if it was not written by [`WrittenIdentity::of`].
+    /// Returns `None` for anything that [`WrittenIdentity::of`] did not write.
     pub(crate) fn read(self, proof: IdentityProof) -> Option<Identity> {
         let actor_type = [ActorType::Agent, ActorType::User, ActorType::System]
             .into_iter()

@@ -1,5 +1,5 @@
-//! Waits for what a request gives, and makes the client's answer of it: one body, or a stream of events if anything comes
-//! before the answer.
+//! Waits for the events of a request and builds the client's response: a single body, or an event
+//! stream if anything comes before the answer.
 
 use super::resume::Carried;
 use super::rounds::{Rounds, UNOFFERED, asks_unoffered, input_required};
@@ -24,15 +24,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, scan};
 
-/// What the answer to a request is made of before the client gets it.
+/// How the answer is transformed for the client.
 #[derive(Debug, Default)]
 pub(super) struct Showing {
-    /// What a `requestState` in it is bound to.
+    /// The request that a `requestState` in the answer is bound to.
     pub(super) binding: Option<StateBinding>,
     pub(super) task: TaskPart,
 }
 
-/// A request whose answer comes in a stream, behind other messages.
+/// A request whose answer is sent in a stream, after other messages.
 struct Streamed {
     node: Arc<Node>,
     visit: Box<Visit>,
@@ -40,23 +40,24 @@ struct Streamed {
     showing: Showing,
     rounds: Option<Rounds>,
     in_flight: InFlight,
-    /// The answer may ask the client for something.
+    /// Whether the answer may ask the client for something.
     may_ask: bool,
     sender: mpsc::Sender<Bytes>,
 }
 
-/// What becomes of a stream when an answer came.
+/// What happens to a stream when an answer arrives.
 enum Streaming {
-    /// This is its last event.
+    /// The answer is the last event of the stream.
     Ends(Bytes),
-    /// The request was made again: another answer follows.
+    /// The request was repeated; another answer follows.
     GoesOn,
     /// The client has disconnected.
     Left,
 }
 
 impl Node {
-    /// Waits for what a request gives: one answer as JSON, or a stream if anything comes before it.
+    /// Waits for a request: responds with the answer as JSON, or with a stream if anything comes
+    /// before it.
     pub(super) async fn carry(
         self: &Arc<Self>,
         visit: Box<Visit>,
@@ -65,7 +66,7 @@ impl Node {
         showing: Showing,
         rounds: Option<Rounds>,
     ) -> Reply {
-        // Where neither end is of the stateless era, no answer asks for anything.
+        // If neither end uses the stateless era, no answer asks for input.
         let may_ask = showing.binding.is_some() || rounds.is_some();
         let asks_in_stream = rounds.is_some() && visit.session.is_some();
         let in_flight = self.in_flight(&visit, id);
@@ -113,7 +114,7 @@ impl Node {
                     }
                 }
                 Given::Paused => {}
-                // A client that takes no stream cannot be asked either.
+                // A client that accepts no stream cannot be asked either.
                 Given::Message(message) => {
                     self.questions.pass(None, request.link(), &message);
                 }
@@ -127,7 +128,7 @@ impl Node {
         reply::events(receiver)
     }
 
-    /// An answer as the client gets it: under the client's own id, and with what its era needs.
+    /// The answer for the client: with the client's own id, and what its era requires.
     pub(super) fn shown(
         &self,
         visit: &Visit,
@@ -175,7 +176,7 @@ impl Node {
 }
 
 impl Streamed {
-    /// Sends everything that the request gives to the client, up to the answer.
+    /// Sends all events of the request to the client, up to the answer.
     async fn run(mut self, first: Given, deadline: Instant) {
         let over = sleep_until(deadline);
         tokio::pin!(over);
@@ -220,7 +221,7 @@ impl Streamed {
                     }
                 },
             };
-            // A client that does not read keeps nothing for longer than a call may take.
+            // A client that does not read cannot hold resources longer than a call may take.
             let is_sent = tokio::select! {
                 sent = self.sender.send(event) => sent.is_ok(),
                 () = &mut over => {
@@ -234,7 +235,7 @@ impl Streamed {
         }
     }
 
-    /// Takes an answer. One that asks the client for something is not the last.
+    /// Handles an answer. An answer that asks the client for input is not the last one.
     async fn answered(&mut self, answer: &Answer, over: Pin<&mut Sleep>) -> Streaming {
         let Streamed { node, visit, request, showing, rounds, in_flight, sender, .. } = self;
         let id = in_flight.id();
@@ -248,7 +249,7 @@ impl Streamed {
             let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
             return Streaming::Ends(reply::event(&parts));
         };
-        // A question ends with the request that it belongs to.
+        // A question ends with its request.
         let next = tokio::select! {
             next = node.next_round(rounds, answer, session, sender) => next,
             () = in_flight.cancelled() => return Streaming::Left,
@@ -271,8 +272,8 @@ fn answered(id: &[u8], result: Bytes) -> Vec<Bytes> {
     vec![beginning.into(), result, Bytes::from_static(b"}")]
 }
 
-/// A resource as it may be kept by the client that read it, and by no cache that others read from: who may read it is
-/// decided for each caller.
+/// Marks a resource as private, so that no shared cache stores it: access is decided for each
+/// caller.
 fn private(result: &[u8]) -> Bytes {
     let mut edits = Edits::of(result);
     match member(result, "cacheScope") {
@@ -285,7 +286,7 @@ fn private(result: &[u8]) -> Bytes {
     edits.finish().into()
 }
 
-/// The status of an answer. The stateless era gives some errors one of their own.
+/// The HTTP status of an answer. The stateless era assigns statuses to some errors.
 fn status_of(answer: &Answer, era: Era) -> StatusCode {
     if era == Era::Sessions {
         return StatusCode::OK;

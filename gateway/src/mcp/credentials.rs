@@ -1,8 +1,8 @@
-//! The credentials stage of a call: nothing of the caller's own token goes on, and the server is shown what is configured
-//! for it.
+//! The credentials stage of a call: the caller's own token is never forwarded, and the server gets
+//! the credential configured for it.
 //!
-//! It comes behind authorization and before the engine's session: the session's greeting, and the lists that the call is
-//! judged by, need the credential already.
+//! It comes after authorization and before the engine's session: the session's greeting, and the
+//! lists that the call is judged by, already need the credential.
 
 use super::given_state::RequestBinding;
 use super::{Asked, Visit};
@@ -22,7 +22,7 @@ use wire::envelope::Envelope;
 const WORDS_OF_PASSTHROUGH: &str = "○ holdpoint — your own token is in the message; it is not passed on to servers, so the call was not made";
 
 impl Node {
-    /// What the server is shown for a call, or the answer to a call that must not be made.
+    /// The credential for the server, or the response to a call that must not be made.
     pub(super) async fn present(
         &self,
         visit: &Visit,
@@ -31,8 +31,9 @@ impl Node {
         unlinked: &Unlinked<'_>,
         bound: Option<&RequestBinding>,
     ) -> Result<Option<Presented>, Box<Reply>> {
-        // INVARIANT: all that a caller can have an influence on in what is sent is looked at. The URL and other headers are
-        // the operator's; headers that arguments are copied into have what the message has.
+        // INVARIANT: everything in the outgoing message that the caller can influence is searched
+        // for the caller's tokens. The URL and other headers are the operator's; headers with
+        // copied arguments repeat the message.
         let is_passed_on = visit.inbound.occurs_in(asked.envelope.raw)
             || visit.forwardable.iter().any(|(_, value)| visit.inbound.occurs_in(value.as_bytes()));
         if is_passed_on {
@@ -44,7 +45,8 @@ impl Node {
         let credential = match server.broker.ready(&visit.inbound) {
             Some(credential) => credential,
             None => {
-                // INVARIANT: for a caller that may not make the call nothing is asked of an authorization server.
+                // INVARIANT: no authorization server is contacted for a caller that may not make
+                // the call.
                 if let Some(refusal) = server.engine.refuse_unpermitted(unlinked) {
                     return Err(answer(refusal));
                 }
@@ -64,8 +66,9 @@ impl Node {
         Ok(Some(Presented { server, inbound, credential }))
     }
 
-    /// Refuses a call for which there is nothing to show the server. If the caller has to sign in, the answer says where; with
-    /// `bound`, which the retry comes back with, it may be a question to the client instead of an error.
+    /// Refuses a call for which there is no credential. If the caller has to sign in, the response
+    /// says where; with `bound`, which the retry returns, it may be a question to the client
+    /// instead of an error.
     pub(super) fn refuse_unavailable(
         &self,
         visit: &Visit,
@@ -99,7 +102,8 @@ impl Node {
         })
     }
 
-    /// The caller's link to a server. If the server refuses the greeting's credential, that is renewed once.
+    /// The caller's link to a server. If the server rejects the credential in the greeting, it is
+    /// renewed once.
     pub(crate) async fn link(
         self: &Arc<Self>,
         visit: &Visit,
@@ -126,7 +130,7 @@ impl Node {
         open(presented).await
     }
 
-    /// What a server is shown when it is looked at on behalf of a caller.
+    /// The credential for observing a server on behalf of a caller.
     pub(crate) async fn present_for_look(
         &self,
         visit: &Visit,
@@ -140,7 +144,8 @@ impl Node {
         Ok(Some(Presented { server, inbound, credential }))
     }
 
-    /// Passes on what a client answers to a server's question, unless its own token is in it.
+    /// Forwards a client's answer to a server's question, unless it contains the client's own
+    /// token.
     pub(super) fn take_answer(&self, visit: &Visit, envelope: &Envelope<'_>) {
         let Some(session) = &visit.session else { return };
         if visit.inbound.occurs_in(envelope.raw) {
@@ -151,7 +156,7 @@ impl Node {
 }
 
 fn refuse_passthrough(server: &GatewayServer, unlinked: &Unlinked<'_>) -> Box<Reply> {
-    // A caller that may not make the call does not learn that there is such a tool.
+    // A caller that may not make the call must not learn that the tool exists.
     if let Some(refusal) = server.engine.refuse_unpermitted(unlinked) {
         return answer(refusal);
     }

@@ -1,5 +1,5 @@
-//! What a request of the stateless era is bound to, and what it came back with: the server's own state, or word that the person
-//! whom the gateway asked to sign in to the server was shown the link.
+//! What a request of the stateless era is bound to, and the state it returned: the server's own, or
+//! that of a request by the gateway to show the person a sign-in link.
 
 use super::forward::{Destination, is_ambiguous};
 use super::{Asked, Visit};
@@ -17,37 +17,40 @@ use engine::credentials::Unavailable;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The requests whose answer may ask the client for something.
+/// The requests whose answer may ask the client for input.
 const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
-/// How often it is looked whether a person has signed in.
-const LOOK: Duration = Duration::from_millis(500);
-/// The calls in flight of one caller among which one may wait: each of them looks into the store.
+/// How often to check whether a person has signed in.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// A call may only wait for a sign-in if the caller has fewer calls in flight than this: each
+/// waiting call polls the store.
 const MAX_WAITING: usize = 8;
 
-/// What a request is bound to, and what it came back with.
+/// What a request is bound to, and the state that it returned.
 #[derive(Debug)]
 pub(super) struct RequestBinding {
-    /// What the answer's `requestState` is bound to. Older sessions have no such states.
+    /// What the `requestState` in the answer is bound to. `None` for sessions, which have no such
+    /// states.
     pub(super) binding: Option<StateBinding>,
     pub(super) given: Option<GivenState>,
-    /// The answer may ask the client to show a link, as far as the request is concerned.
+    /// Whether the answer may ask the client to show a link, judging by the request.
     may_ask: bool,
 }
 
 impl RequestBinding {
-    /// The state of an answer that asks the client to show its person a link; `None` if the client is not to be asked.
+    /// The state for asking the client to show its user a link; `None` if the client must not be
+    /// asked.
     pub(super) fn sign_in_state(&self, visit: &Visit, sealer: &Sealer) -> Option<String> {
         let binding = self.binding.as_ref().filter(|_| self.may_ask)?;
         shows_urls(&visit.askable).then(|| request_state::seal_sign_in(sealer, binding)).flatten()
     }
 }
 
-/// What a person did with the link that a client was asked to show.
+/// What the person did with a link that the client was asked to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Accepted,
     Declined,
-    /// The client does not say.
+    /// The client does not report it.
     Unsaid,
 }
 
@@ -65,7 +68,7 @@ fn responses(asked: Asked<'_>) -> Option<&[u8]> {
 }
 
 impl Node {
-    /// What a request is bound to. An error if its state was not given for it.
+    /// What a request is bound to. Fails if its state was given for a different request.
     pub(super) fn bind(
         &self,
         visit: &Visit,
@@ -74,7 +77,7 @@ impl Node {
         call: &Call<'_>,
     ) -> Result<RequestBinding, NotOurState> {
         let given = asked.params().and_then(|params| params.request_state);
-        // Making one reads all arguments.
+        // Only compute the binding if needed: it hashes all arguments.
         let binding = (given.is_some() || visit.era == Era::Stateless).then(|| {
             let target = call.target.map(|target| target.key);
             StateBinding::of(&visit.principal_id, server.id(), asked.method, target, call.arguments)
@@ -85,7 +88,7 @@ impl Node {
         });
         let given = given.transpose()?;
         let responses = responses(asked);
-        // A client that is in the middle of answering the server could not answer both.
+        // A client that is already answering the server cannot answer the gateway too.
         let is_free = match &given {
             None => responses.is_none(),
             Some(GivenState::SignIn) => shown(responses) != Shown::Declined,
@@ -95,8 +98,9 @@ impl Node {
         Ok(RequestBinding { binding, given, may_ask })
     }
 
-    /// Waits for a person who was shown the link, since clients make the request again as soon as the browser is open. Whether
-    /// the person has signed in is found out behind this, where the request is decided on.
+    /// Waits for a person who was shown the link, since clients repeat the request as soon as the
+    /// browser is open. Later, the decision on the request finds out whether the person has signed
+    /// in.
     pub(super) async fn await_sign_in(&self, visit: &Visit, asked: Asked<'_>, catalog: &Catalog) {
         let has_state = asked.params().is_some_and(|params| params.request_state.is_some());
         let is_accepted = shown(responses(asked)) == Shown::Accepted;
@@ -117,7 +121,7 @@ impl Node {
             return;
         }
         let limits = &self.shared.settings().front.limits;
-        // It is none of the server's calls yet, and one of the caller's.
+        // Counts against the caller's limit, but not yet against the server's.
         let per_caller = limits.calls_per_caller.min(MAX_WAITING);
         let slots = SlotLimits { per_caller, per_server: usize::MAX };
         let slot = self.call_slots.take(&visit.principal_id, &ServerCalls::default(), slots);
@@ -127,7 +131,7 @@ impl Node {
         while let Err(Unavailable::SignInNeeded) = server.broker.obtain(&visit.inbound).await
             && Instant::now() < until
         {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }

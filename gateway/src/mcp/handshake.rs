@@ -1,4 +1,4 @@
-//! How the gateway introduces itself, in both eras.
+//! The gateway's own handshake, in both eras.
 
 use super::{Asked, Visit, offered};
 use crate::asking::askable;
@@ -13,11 +13,11 @@ use http::HeaderValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The revisions that are spoken here, newest first.
+/// The supported protocol revisions, newest first.
 pub(crate) const SUPPORTED: [&str; 5] =
     [STATELESS, NEWEST_WITH_SESSIONS, "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// Whether a revision with sessions is spoken here.
+/// Whether a revision with sessions is supported.
 pub(crate) fn is_known_with_sessions(version: &str) -> bool {
     version != STATELESS && SUPPORTED.contains(&version)
 }
@@ -110,7 +110,7 @@ impl Node {
             capabilities.insert("completions".to_owned(), json!({}));
         }
         capabilities.insert("logging".to_owned(), json!({}));
-        // A list of tasks would tell which there are, so that there is none.
+        // `tasks/list` is not offered: it would reveal which tasks exist.
         match visit.era {
             _ if !catalog.has_tasks(&visit.scope, visit.org(), visit.era) => {}
             Era::Sessions => {

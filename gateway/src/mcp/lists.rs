@@ -1,4 +1,4 @@
-//! Lists: from what was recorded of the servers, for what the caller may use.
+//! Answers list requests from the recorded observations, limited to what the caller may use.
 
 use super::{Asked, INVALID_PARAMS, Visit};
 use crate::catalog::Scope;
@@ -16,9 +16,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a client of the stateless era may keep a list.
+/// How long a client of the stateless era may cache a list.
 pub(super) const TTL_MILLISECONDS: u64 = 5_000;
-/// How long a server that was never observed is waited for.
+/// How long to wait for a server that was never observed.
 const FIRST_SIGHT: Duration = Duration::from_secs(2);
 
 impl Node {
@@ -30,7 +30,7 @@ impl Node {
     ) -> Reply {
         let cursor = asked.params().and_then(|params| params.cursor);
         if cursor.is_some_and(|cursor| cursor != b"null") {
-            // A list is one page here.
+            // The gateway's lists have a single page.
             let words = "an unknown cursor: list again from the beginning";
             return self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, words);
         }
@@ -49,7 +49,7 @@ impl Node {
 }
 
 impl Node {
-    /// Refuses a list of one server whose tools are not known yet, because each caller has to sign in to it first.
+    /// Refuses a list of one server whose tools are unknown because each caller must sign in first.
     async fn list_after_sign_in(&self, visit: &Visit, asked: Asked<'_>) -> Option<Reply> {
         let Scope::Server(id) = &visit.scope else { return None };
         let catalog = self.catalog();
@@ -76,7 +76,7 @@ impl Node {
     }
 }
 
-/// A list that was made for one caller, as the stateless era has it.
+/// A caller's list in the form of the stateless era.
 fn cacheable(list: &[u8]) -> Bytes {
     let mut edits = Edits::of(list);
     let ttl = TTL_MILLISECONDS.to_string();

@@ -1,4 +1,5 @@
-//! Calls whose stream a client may take up again, at the path of one server, where that server's own stream can be.
+//! Calls whose stream a client may resume, on the path of a single server whose own stream can be
+//! resumed.
 
 use super::carry::{Showing, TOOK_TOO_LONG};
 use super::subscribe::KEEP_ALIVE_PAUSE;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// A call on its way, and who waits for it.
+/// A call in progress, and the client that waits for it.
 pub(super) struct Carried {
     pub(super) visit: Box<Visit>,
     pub(super) request: LinkRequest,
@@ -35,7 +36,7 @@ fn owner(visit: &Visit) -> Option<Owner> {
 }
 
 impl Node {
-    /// What the stream of a call is kept in, if its client can take it up again.
+    /// The buffer for the stream of a call, if its client can resume it.
     pub(super) fn replay_of(&self, visit: &Visit, retry: Option<Duration>) -> Option<Arc<Replay>> {
         let is_one_server = matches!(visit.scope, Scope::Server(_));
         // Clients of earlier revisions do not expect an event without a message.
@@ -45,7 +46,8 @@ impl Node {
         self.replays.begin(owner(visit).filter(|_| may)?, retry)
     }
 
-    /// Carries a call to its answer, whether its client is there or not, and streams what is kept of it.
+    /// Carries a call to its answer, whether or not its client stays connected, and streams the
+    /// buffered events.
     pub(super) fn carry_resumable(
         self: &Arc<Self>,
         carried: Carried,
@@ -101,7 +103,7 @@ impl Node {
         reply::events(receiver)
     }
 
-    /// Goes on with a stream behind the event that its client read last.
+    /// Resumes a stream after the last event that the client read.
     pub(crate) fn resume_stream(self: &Arc<Self>, visit: &Visit, last_event_id: &str) -> Reply {
         let sealer = &self.shared.sealer;
         let found = owner(visit).and_then(|owner| self.replays.find(sealer, owner, last_event_id));

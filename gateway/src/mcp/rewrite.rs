@@ -1,4 +1,4 @@
-//! A request as the server gets it.
+//! Rewrites a request into the form that the server gets.
 
 use super::Asked;
 use crate::frame::{Edits, member, quoted};
@@ -6,22 +6,23 @@ use crate::greeting::{
     Era, META_CAPABILITIES, META_CLIENT, META_LOG_LEVEL, META_VERSION, STATELESS,
 };
 
-/// What a server calls things, where the client calls them otherwise.
+/// The server's own values, where the client's differ.
 #[derive(Debug)]
 pub(super) struct Own<'a> {
     pub(super) name: Option<&'a str>,
     /// The server's own `requestState`, as raw JSON.
     pub(super) state: Option<&'a [u8]>,
-    /// The request answers the gateway, which asked for a sign-in: the server gets nothing of that.
+    /// Whether the request answers the gateway's question for a sign-in, which the server must not
+    /// see.
     pub(super) answers_gateway: bool,
-    /// The raw id of the task that the request belongs to, and the server's own.
+    /// The raw id of the task that the request belongs to, and the server's own id for it.
     pub(super) related: Option<(&'a [u8], String)>,
-    /// The log level of a session, where the server is told with each request.
+    /// The log level of a session, if the server gets it with each request.
     pub(super) level: Option<&'a str>,
 }
 
-/// The request as the server gets it: with our number as its id and progress token, under the server's own name, and in the
-/// era that the server speaks.
+/// The request for the server: with our number as its id and progress token, the server's own name,
+/// and in the server's era.
 pub(super) fn rewritten(
     asked: Asked<'_>,
     Own { name, state, answers_gateway, related, level }: Own<'_>,
@@ -53,7 +54,7 @@ pub(super) fn rewritten(
             edits.replace(own, quoted(name));
         }
     }
-    // The engine reads what these are about without escapes.
+    // Write these without escapes, as the engine reads them.
     let subject: &[&str] = match asked.method {
         "completion/complete" => &["type", "uri"],
         "resources/subscribe" | "resources/unsubscribe" => &["uri"],

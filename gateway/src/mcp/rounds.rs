@@ -1,5 +1,6 @@
-//! A server without sessions that needs something from a client with one: what it asks for becomes requests on the open
-//! stream, and the request is made again with the answers.
+//! Serves a client with a session from a server without sessions that needs input: the server's
+//! questions become requests on the open stream, and the original request is repeated with the
+//! answers.
 
 use crate::frame::{Edits, member, quoted};
 use crate::link::{Ending, Link, LinkRequest, Surroundings};
@@ -13,20 +14,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::envelope::{Envelope, Kind, Outcome, Scanned, members, scan};
 
-/// How often one request is made again.
+/// How often one request can be repeated.
 const MAX_ROUNDS: usize = 8;
 /// How long a client may take to answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What a client is told of a server that asks for something that it was not offered.
+/// The message to a client whose server asked for something that it was not offered.
 pub(super) const UNOFFERED: &str =
     "○ holdpoint — the server asked the client for something that it was not offered";
 
-/// What a request is made again from.
+/// The parts needed to repeat a request.
 #[derive(Debug)]
 pub(super) struct Rounds {
     link: Arc<Link>,
-    /// The request as it was last sent.
+    /// The request as last sent.
     frame: Vec<u8>,
     progress_token: Option<Vec<u8>>,
     count: usize,
@@ -40,13 +41,13 @@ impl Rounds {
         Rounds { link: link.clone(), frame, progress_token, count: 0, surroundings }
     }
 
-    /// The same with what the server is shown.
+    /// The same with a credential for the server.
     pub(super) fn presenting(mut self, presented: Option<Presented>) -> Rounds {
         self.surroundings.presented = presented;
         self
     }
 
-    /// The request once more, with what the client answered.
+    /// Repeats the request with the client's answers.
     fn ask_again(&mut self, responses: &[u8], state: Option<&[u8]>) -> LinkRequest {
         let mut sent = Vec::new();
         let token = self.progress_token.as_deref();
@@ -59,7 +60,7 @@ impl Rounds {
     }
 }
 
-/// The raw result of an answer, if the server needs something from the client first.
+/// The raw result of an answer, if the server first needs input from the client.
 pub(super) fn input_required(answer: &[u8]) -> Option<&[u8]> {
     let Ok(Scanned::Message(Envelope {
         kind: Kind::Response { outcome: Outcome::Result(result), .. },
@@ -76,7 +77,7 @@ pub(super) fn asks_unoffered(link: &Link, answer: &[u8]) -> bool {
     input_required(answer).is_some_and(|result| asks_for_unoffered(link, result))
 }
 
-/// The same for a result, or the parameters of a notification.
+/// Like [`asks_unoffered`], for a result or the parameters of a notification.
 pub(super) fn asks_for_unoffered(link: &Link, result: &[u8]) -> bool {
     let wanted = member(result, "inputRequests");
     members(wanted.unwrap_or_default()).any(|(_, request)| {
@@ -109,8 +110,8 @@ fn with_responses(frame: &[u8], number: u64, responses: &[u8], state: Option<&[u
 }
 
 impl Node {
-    /// Asks the client what a server needs, on its open stream, and makes the request again. Returns a sentence if that
-    /// cannot be.
+    /// Asks the client for the server's input on its open stream, and repeats the request. Returns
+    /// a message if that is not possible.
     pub(super) async fn next_round(
         &self,
         rounds: &mut Rounds,

@@ -1,4 +1,5 @@
-//! `subscriptions/listen`: the stream on which a client of the stateless era hears of changes.
+//! `subscriptions/listen`: the stream on which a client of the stateless era receives notifications
+//! of changes.
 
 use super::watch::{MAX_WATCHED, Sink, Watch, Watched};
 use super::{Asked, INVALID_PARAMS, Visit};
@@ -17,13 +18,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a comment is sent on a stream that is otherwise silent.
+/// How often a comment is sent on a silent stream.
 pub(crate) const KEEP_ALIVE_PAUSE: Duration = Duration::from_secs(15);
 
-/// Something that a client wants to be told of, and whose link tells it.
+/// Something to be notified of, and the link that reports it.
 type Wanted = (Arc<GatewayServer>, LinkKey, Watched);
 
-/// The ids of tasks and the addresses of resources among what is told, as the client knows them.
+/// The client's ids of the watched tasks, and the addresses of the watched resources.
 fn named(watched: &[Wanted]) -> (Vec<String>, Vec<String>) {
     let (mut tasks, mut resources) = (Vec::new(), Vec::new());
     for (.., watched) in watched {
@@ -105,8 +106,8 @@ impl Node {
         reply::events(receiver)
     }
 
-    /// The tasks and resources that a client wants to be told of. A resource that it may not read is left out, and a task that
-    /// is not its own is refused.
+    /// The tasks and resources that a client wants to watch. A resource that it may not read is
+    /// left out; a task that is not its own is refused.
     fn wanted(
         &self,
         visit: &Visit,
@@ -159,7 +160,8 @@ impl Node {
         Ok(all)
     }
 
-    /// Sends comments on a stream until its client has left, its identity has expired, or the gateway ends.
+    /// Sends comments on a stream until its client disconnects, its identity expires, or the
+    /// gateway shuts down.
     pub(crate) fn keep_alive(
         self: &Arc<Self>,
         sender: &tokio::sync::mpsc::Sender<bytes::Bytes>,
@@ -167,7 +169,7 @@ impl Node {
     ) {
         let mut stop = self.stopping();
         let until = visit.expires;
-        // The stream ends when its session does, and this must not keep it.
+        // Hold the sender weakly: the stream must end when its session does.
         let sender = sender.downgrade();
         tokio::spawn(async move {
             let expired = tokio::time::sleep(until.unwrap_or(Duration::from_secs(24 * 60 * 60)));

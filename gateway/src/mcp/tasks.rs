@@ -1,5 +1,6 @@
-//! Tasks: calls that a server answers later. A task is known to its caller by a sealed id, and each request about it is
-//! authorized as the call that made it. Tasks are served in the era that the server has them in, and in no other.
+//! Tasks: calls that a server answers later. The caller knows a task by a sealed id, and each
+//! request about it is authorized like the call that created it. Tasks are only offered in the era
+//! in which the server supports them.
 
 use super::carry::Showing;
 use super::forward::is_ambiguous;
@@ -23,27 +24,28 @@ use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A client capability is missing that the request needs.
+/// The request needs a capability that the client did not declare.
 const MISSING_CAPABILITY: i64 = -32021;
-/// A process in which a task was made, or asked about, is kept for so long.
+/// How long to keep a process after a task was created or queried in it.
 const KEPT_FOR_TASK: Duration = Duration::from_secs(60 * 60);
 
 const UNKNOWN_TASK: &str = "there is no such task; it may have expired";
-/// What a client is told of a server whose answer names another task, or a task that it was not offered to make.
+/// The message to a client whose server named a wrong task, or created one that it was not offered
+/// to.
 pub(super) const NOT_THE_TASK: &str =
     "○ holdpoint — the server answered with a task that this request cannot have";
 
-/// What the answer to a request may have to do with a task.
+/// How the answer to a request may concern a task.
 #[derive(Debug, Default)]
 pub(super) enum TaskPart {
     #[default]
     Nothing,
-    /// It may name a task that the call made. The ticket lacks the task.
+    /// It may name a task that the call creates. The task's id is still missing in the ticket.
     Makes(Box<TaskTicket>),
     About(TaskName),
 }
 
-/// Whether the client of a request knows tasks, by the capabilities that it names.
+/// Whether the client declares support for tasks.
 pub(super) fn knows_tasks(capabilities: &[u8]) -> bool {
     let extensions = member(capabilities, "extensions");
     extensions.is_some_and(|extensions| member(extensions, TASKS_EXTENSION).is_some())
@@ -55,7 +57,7 @@ pub(super) fn may_make_task(asked: Asked<'_>) -> bool {
     arguments.is_none_or(|arguments| arguments.len() <= MAX_TASK_ARGUMENTS_BYTES)
 }
 
-/// Whether a call asks to be made as a task, as the older era has it.
+/// Whether a call of the older era asks to be run as a task.
 pub(super) fn asks_for_task(asked: Asked<'_>) -> bool {
     let task = asked.params().and_then(|params| params.task);
     asked.method == "tools/call" && task.is_some_and(|task| task != b"null")
@@ -152,7 +154,8 @@ impl Node {
         self.carry(visit, asked.id, request, showing, None).await
     }
 
-    /// Refuses a request about tasks where the path has none, or where the client did not say that it knows them.
+    /// Refuses a task request if the path has no tasks, or if the client did not declare support
+    /// for them.
     pub(super) fn refuse_without_tasks(
         &self,
         visit: &Visit,
@@ -181,7 +184,8 @@ impl Node {
         self.refuse(visit, asked, status, METHOD_NOT_FOUND, "there is no such method here")
     }
 
-    /// Refuses a task that there is not for this caller. What it may not ask for looks the same as what does not exist.
+    /// Refuses a task that this caller may not use, with the same response as for one that does not
+    /// exist.
     pub(super) fn refuse_task(&self, visit: &Visit, asked: Asked<'_>, reason: ReasonCode) -> Reply {
         if self.record_refusal(visit, asked, reason).is_none() {
             return super::unrecorded(asked.id);
@@ -190,13 +194,13 @@ impl Node {
         reply::json(StatusCode::OK, [refusal.into()])
     }
 
-    /// What an id of a task says to its caller.
+    /// The ticket in a task id, if the id is this caller's.
     pub(super) fn open_task(&self, visit: &Visit, id: &str) -> Option<TaskTicket> {
         let revoked = self.authenticator().revoked().principal(visit.caller.identity());
         TaskTicket::open(&self.shared.sealer, &visit.principal_id, id, revoked)
     }
 
-    /// The task that an id stands for, and its server, if both are the caller's to ask for here.
+    /// The task and server of an id, if the caller may use both here.
     pub(super) fn find_task<'c>(
         &self,
         visit: &'c Visit,
@@ -213,7 +217,7 @@ impl Node {
         Some((known, TaskName { own: ticket.task.clone(), given: id }, ticket))
     }
 
-    /// Whether the caller may make the call that made a task.
+    /// Whether the caller may make the call that created a task.
     pub(super) fn authorizes_task(
         &self,
         visit: &Visit,
@@ -222,7 +226,7 @@ impl Node {
         self.authorizes(visit, &ticket.server, subject_of(ticket))
     }
 
-    /// Whether the caller may ask about a subject.
+    /// Whether the caller may use a subject.
     pub(super) fn authorizes(
         &self,
         visit: &Visit,
@@ -243,7 +247,7 @@ impl Node {
         }
     }
 
-    /// The link on which a task was made.
+    /// The link on which a task was created.
     pub(super) fn task_link(
         &self,
         visit: &Visit,
@@ -257,7 +261,7 @@ impl Node {
         }
     }
 
-    /// A result that names a task, as the client gets it; `None` if it names none.
+    /// A result that names a task, rewritten for the client; `None` if it names none.
     pub(super) fn shown_task(
         &self,
         link: &Link,
@@ -311,12 +315,12 @@ impl Node {
     }
 }
 
-/// What a request about a task is authorized as.
+/// The subject that a request about a task is authorized as.
 pub(super) fn subject_of(ticket: &TaskTicket) -> Subject<'_> {
     Subject::Task { tool: &ticket.tool, arguments: ticket.arguments.as_deref() }
 }
 
-/// The raw id of the task that a call made, if it made one.
+/// The raw id of the task that a call created, if any.
 pub(super) fn made_task(result: &[u8], era: Era) -> Option<&[u8]> {
     match era {
         Era::Sessions => member(member(result, "task")?, "taskId"),
@@ -347,7 +351,7 @@ mod tests {
         assert_eq!(made_task(older, Era::Stateless), None);
         assert_eq!(made_task(newer, Era::Stateless), Some(br#""a""#.as_slice()));
         assert_eq!(made_task(newer, Era::Sessions), None);
-        // One that names no task is no other result either.
+        // A task result without an id is not an ordinary result either.
         assert_eq!(made_task(br#"{"resultType":"task"}"#, Era::Stateless), Some(b"".as_slice()));
     }
 }

@@ -1,5 +1,5 @@
-//! Subscriptions to single resources and tasks. A server without sessions tells of them on a stream of their own, whichever
-//! era the client speaks; each notification is authorized when it is sent.
+//! Subscriptions to single resources and tasks. A server without sessions reports changes on a
+//! separate stream, whichever era the client uses; each notification is authorized when it is sent.
 
 use super::rounds::asks_for_unoffered;
 use super::tasks::subject_of;
@@ -29,20 +29,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use wire::envelope::{Envelope, Kind, Scanned, scan};
 
-/// The most resources and tasks that one stream, or one session, is told of.
+/// The most resources and tasks that one stream or session can watch.
 pub(super) const MAX_WATCHED: usize = 64;
-/// The most of all sessions of one caller, so that no caller takes the room of the others.
+/// The most watches over all sessions of one caller, so that no caller uses up the room of others.
 const MAX_WATCHES_PER_CALLER: usize = 1_000;
-/// The most of all sessions.
+/// The most watches over all sessions.
 const MAX_WATCHES: usize = 10_000;
 /// How long a server may take to acknowledge a subscription.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait before a subscription that ended is made again.
+/// How long to wait before renewing a subscription that ended.
 const PAUSE: Duration = Duration::from_secs(5);
-/// No subscription lasts longer than a session does.
+/// The longest lifetime of a subscription: that of a session.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a caller wants to be told of.
+/// Something that a caller watches.
 #[derive(Debug, Clone)]
 pub(super) enum Watched {
     Task(TaskName, Box<TaskTicket>),
@@ -50,7 +50,7 @@ pub(super) enum Watched {
 }
 
 impl Watched {
-    /// What it is authorized as.
+    /// The subject that it is authorized as.
     fn subject(&self) -> Subject<'_> {
         match self {
             Watched::Task(_, ticket) => subject_of(ticket),
@@ -70,10 +70,10 @@ fn read(uri: &str) -> Subject<'_> {
     Subject::Entry(Target { entry_type: EntryType::Resource, key: uri })
 }
 
-/// Who is told.
+/// The recipient of notifications.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// The stream of a `subscriptions/listen` with this raw id.
+    /// The stream of a `subscriptions/listen` request with this raw id.
     Stream {
         sender: mpsc::Sender<Bytes>,
         subscription: Vec<u8>,
@@ -85,16 +85,16 @@ impl Sink {
     async fn closed(&self) {
         match self {
             Sink::Stream { sender, .. } => sender.closed().await,
-            // It is ended with its session.
+            // Ends with its session.
             Sink::Session(_) => std::future::pending().await,
         }
     }
 }
 
-/// Whether a subscription was accepted; if not, what the server or the gate answered.
+/// Whether a subscription was accepted; if not, the response of the server or the gate.
 type Begun = Result<(), Answer>;
 
-/// The subscriptions of sessions that are kept on streams of their own.
+/// The subscriptions of sessions that need separate streams.
 #[derive(Debug, Default)]
 pub(crate) struct Watches(Mutex<HashMap<WatchKey, KeptWatch>>);
 
@@ -107,7 +107,7 @@ struct KeptWatch {
 }
 
 impl Watches {
-    /// Keeps a subscription. Returns `false` if there are as many as there may be.
+    /// Adds a subscription. Returns `false` if a limit is reached.
     fn add(&self, key: WatchKey, watch: KeptWatch) -> bool {
         let mut open = self.open();
         open.retain(|_, watch| !watch.task.is_finished());
@@ -129,7 +129,7 @@ impl Watches {
         }
     }
 
-    /// A session ended.
+    /// Ends the subscriptions of a session.
     pub(crate) fn end(&self, session: u64) {
         let ended = self.open().extract_if(|(owner, ..), _| *owner == session).collect::<Vec<_>>();
         ended.into_iter().for_each(|(_, watch)| watch.task.abort());
@@ -141,7 +141,8 @@ impl Watches {
 }
 
 impl Node {
-    /// Subscribes a client with a session to a resource of a server without sessions, or ends that.
+    /// Subscribes a client with a session to a resource of a server without sessions, or
+    /// unsubscribes it.
     pub(super) async fn answer_subscribe(
         self: &Arc<Self>,
         visit: Visit,
@@ -161,7 +162,8 @@ impl Node {
         }
         let (begun, begins) = oneshot::channel();
         let watch = Watch {
-            // It outlasts the request, and a token that is bound to the request does not.
+            // The subscription outlives the request, so it must not use a token bound to the
+            // request.
             visit: Visit { inbound: Arc::new(visit.inbound.unbound()), ..visit.clone() },
             server: server.clone(),
             key,
@@ -192,7 +194,8 @@ impl Node {
         }
     }
 
-    /// Tells of something until nobody is told any more. A subscription that ends is made again.
+    /// Sends notifications until there is no recipient any more. A subscription that ends is
+    /// renewed.
     pub(super) async fn watch(
         self: Arc<Self>,
         watch: Watch,
@@ -242,7 +245,7 @@ impl Node {
         loop {
             match request.next().await {
                 Given::Message(message) => {
-                    if self.tell(watch, &ready.link, &message)
+                    if self.notify_watcher(watch, &ready.link, &message)
                         && let Some(begun) = begun.take()
                     {
                         let _ = begun.send(Ok(()));
@@ -259,8 +262,8 @@ impl Node {
         }
     }
 
-    /// Tells of what a server said. Returns whether it was the acknowledgement.
-    fn tell(&self, watch: &Watch, link: &Link, message: &[u8]) -> bool {
+    /// Forwards a message of the server. Returns whether it was the acknowledgement.
+    fn notify_watcher(&self, watch: &Watch, link: &Link, message: &[u8]) -> bool {
         let Ok(Scanned::Message(Envelope { kind: Kind::Notification { method }, params, .. })) =
             scan(message)
         else {
@@ -291,11 +294,12 @@ impl Node {
         match sink {
             Sink::Stream { sender, subscription } => {
                 let message = notification(&method, &subscribed(&params, subscription));
-                // A client that does not read its stream misses it; a task can be asked for.
+                // A client that does not read its stream misses the message; it can still query the
+                // task.
                 let _ = sender.try_send(reply::event(&[&message]));
             }
             Sink::Session(session) => {
-                self.sessions.tell_session(*session, &notification(&method, &params));
+                self.sessions.send_to_session(*session, &notification(&method, &params));
             }
         }
         false
@@ -312,7 +316,8 @@ pub(super) struct Watch {
     pub(super) sink: Sink,
 }
 
-/// Subscribes on the link's session, which tells every stream of the caller that asked for it. Returns when the link is closed.
+/// Subscribes in the link's session, whose notifications go to every stream of the caller that
+/// asked for them. Returns when the link is closed.
 async fn subscribe_in_session(watch: &Watch, ready: &ReadyLink, presented: Option<Presented>) {
     let Watched::Resource(uri) = &watch.watched else { return };
     let message = |method: &'static str| {
@@ -339,7 +344,7 @@ fn listening(number: u64, filter: &serde_json::Value, capabilities: &[u8]) -> Ve
     .into_bytes()
 }
 
-/// Parameters with the id of the client's subscription.
+/// Parameters marked with the id of the client's subscription.
 pub(crate) fn subscribed(params: &[u8], subscription: &[u8]) -> Vec<u8> {
     let mut edits = Edits::of(params);
     match member(params, "_meta") {
@@ -404,7 +409,7 @@ mod tests {
         watches.end(2);
     }
 
-    /// Keeps a subscription of a caller. Returns whether it was kept, and what it runs as.
+    /// Adds a subscription of a caller. Returns whether it was added, and its task.
     fn add(
         watches: &Watches,
         principal: PrincipalId,

@@ -1,4 +1,5 @@
-//! Connections to other nodes: one for each, opened when it is first needed, on which all requests to that node go.
+//! Connections to other nodes. There is one per node, opened when first needed, for all requests to
+//! it.
 
 use super::{CONNECTION_WINDOW_BYTES, MAX_HEADER_BYTES, MAX_RELAYED, PeerTls, STREAM_WINDOW_BYTES};
 use bytes::Bytes;
@@ -17,11 +18,11 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// How long a connection to a node may take, its handshakes included.
+/// How long connecting to a node may take, including handshakes.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is asked whether a node that says nothing is there, and how long it may take to answer.
+/// How often a silent connection is pinged, and how long the response may take.
 const PING: Duration = Duration::from_secs(5);
-/// Every node is the same to TLS: what counts is the key.
+/// All nodes use the same TLS name: only the key matters.
 const NAME: &str = "node.holdpoint.invalid";
 
 /// Why another node did not answer.
@@ -62,8 +63,8 @@ impl PeerClient {
         }
     }
 
-    /// Makes a request to a node, and returns the beginning of its answer. The place counts against the limit until it is
-    /// dropped.
+    /// Sends a request to a node, and returns the head of its response. The place counts against
+    /// the limit until it is dropped.
     pub(crate) async fn send(
         &self,
         (node, address): (NodeId, &str),
@@ -77,7 +78,8 @@ impl PeerClient {
             Ok(answer) => return Ok((answer, place)),
             Err(refused) => refused,
         };
-        // INVARIANT: only a request of which nothing was sent is sent again: the other may have been carried out.
+        // INVARIANT: a request is only repeated if nothing of it was sent: otherwise it may have
+        // been carried out.
         let mut refused = refused;
         let request = refused.take_message().ok_or(RelayFault::Lost)?;
         let mut sender = self.sender(node, address).await?;
@@ -86,7 +88,7 @@ impl PeerClient {
         Ok((answer, place))
     }
 
-    /// Forgets the connections to nodes that are gone.
+    /// Drops the connections to nodes that are gone.
     pub(crate) fn keep_only(&self, is_there: impl Fn(NodeId) -> bool) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.retain(|node, _| is_there(*node));
@@ -97,7 +99,7 @@ impl PeerClient {
             let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
             connections.entry(node).or_default().clone()
         };
-        // Others that need the same connection wait for it to be opened.
+        // Other tasks that need the same connection wait until it is open.
         let mut place = place.lock().await;
         if let Some(sender) = place.as_ref().filter(|sender| !sender.is_closed()) {
             return Ok(sender.clone());

@@ -1,4 +1,5 @@
-//! The address where other nodes' requests come in. A caller never gets here: whoever connects has to prove the cluster key.
+//! The address that accepts other nodes' requests. Callers cannot use it: a peer has to prove that
+//! it holds the cluster key.
 
 use super::{
     CONNECTION_WINDOW_BYTES, MAX_HEADER_BYTES, MAX_RELAYED, RELAY_AS, RELAY_FOR, RELAY_TO,
@@ -23,21 +24,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// The most connections at once: each other node has one.
+/// The most concurrent connections: every other node has one.
 const MAX_CONNECTIONS: usize = 512;
 /// How long a handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is asked whether a node that says nothing is there, and how long it may take to answer.
+/// How often a silent connection is pinged, and how long the response may take.
 const PING: Duration = Duration::from_secs(5);
 
-/// Listens for other nodes, and joins them. Returns the address that is listened on.
+/// Listens for other nodes, and joins them. Returns the listening address.
 pub async fn serve_peers(node: Arc<Node>, address: SocketAddr) -> Result<SocketAddr, StartError> {
     let wrong = |error| StartError::Listen(address, error);
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
     let address = listener.local_addr().map_err(wrong)?;
     node.join_cluster(address)?;
     if let Some(cluster) = &node.cluster {
-        cluster.begin_telling();
+        cluster.start_forwarding();
     }
     tokio::spawn(accept(node, listener));
     Ok(address)
@@ -122,7 +123,8 @@ impl Node {
         for name in [RELAY_TO, RELAY_FOR, RELAY_AS] {
             parts.headers.remove(name);
         }
-        // INVARIANT: what was withdrawn here opens nothing, whatever another node still believes.
+        // INVARIANT: a credential that was revoked here is refused, even if another node still
+        // accepts it.
         let Some(identified) = self.still_identified(found).await else {
             let words = "the credential of a forwarded request does not count any more";
             self.strangers.note(&self, None, Unauthenticated::REASON, words);
@@ -153,7 +155,7 @@ impl Node {
         }
     }
 
-    /// The caller as another node verified it, if its credential still counts here.
+    /// The caller as verified by another node, if its credential is still valid here.
     async fn still_identified(&self, found: Authenticated) -> Option<Identified> {
         let now = now();
         let is_over = found.expires_at.is_some_and(|at| at <= now);

@@ -1,5 +1,5 @@
-//! What a node says of the caller whose request it forwards: who it is, how that was proved, and until when it counts. The
-//! connection proves that a node says it.
+//! What a node states about the caller of a forwarded request: its identity, how it was proved, and
+//! until when it is valid. The connection proves that a node made the statement.
 
 use crate::identity::{Authenticated, CredentialHash, Proof, WrittenIdentity};
 use base64::Engine;
@@ -9,26 +9,28 @@ use http::{HeaderName, HeaderValue};
 use policy::{Caller, IdentityProof};
 use serde::{Deserialize, Serialize};
 
-/// The node that a request is for. A process that took the address of another one must not answer in its place.
+/// The node that the request is addressed to. A process that took over another node's address must
+/// not answer in its place.
 pub(crate) const RELAY_TO: HeaderName = HeaderName::from_static("holdpoint-relay-to");
-/// Whose request it is.
+/// The caller of the request.
 pub(crate) const RELAY_FOR: HeaderName = HeaderName::from_static("holdpoint-relay-for");
-/// Why it was forwarded.
+/// Why the request was forwarded.
 pub(crate) const RELAY_AS: HeaderName = HeaderName::from_static("holdpoint-relay-as");
 
-/// Why a request was forwarded. INVARIANT: a request is forwarded at most twice, to the owner of its session and from there to
-/// the owner of a process, so that it cannot go in circles.
+/// Why a request was forwarded. INVARIANT: a request is forwarded at most twice, to the owner of
+/// its session and from there to the owner of a process, so that it cannot loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelayKind {
     /// The node owns the session.
     Session,
     /// The node owns the caller's process of the server.
     Instance,
-    /// The node has receipts of its own.
+    /// The node has its own receipts.
     Receipts,
-    /// The node may have a call that waits for a person.
+    /// The node may have calls that wait for approval.
     Approvals,
-    /// The node may have streams of a caller whose process said something. No caller's request.
+    /// The node may have streams of a caller whose process sent a message. Not a request of a
+    /// caller.
     Told,
 }
 
@@ -75,7 +77,7 @@ enum WrittenProof {
     Certificate {},
 }
 
-/// What is said of a caller; `None` if it cannot be written.
+/// The statement about a caller; `None` if it cannot be encoded.
 pub(crate) fn write(found: &Authenticated) -> Option<HeaderValue> {
     let written = Written {
         identity: WrittenIdentity::of(found.caller.identity()),
@@ -99,7 +101,7 @@ pub(crate) fn write(found: &Authenticated) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Reads what [`write`] wrote, and nothing else.
+/// Reads exactly what [`write`] writes.
 pub(crate) fn read(text: &str) -> Option<Authenticated> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let written: Written = serde_json::from_slice(&bytes).ok()?;

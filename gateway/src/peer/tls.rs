@@ -1,5 +1,6 @@
-//! TLS between nodes. Both ends prove that they have the cluster key: each shows, as a raw public key (RFC 7250), the one
-//! that is derived from it, and signs the handshake. There is no certificate that could expire or be issued to another.
+//! TLS between nodes. Both ends prove that they hold the cluster key: each presents the public key
+//! derived from it as a raw public key (RFC 7250), and signs the handshake. No certificates are
+//! involved that could expire or be misissued.
 
 use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -21,23 +22,23 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-/// What both ends speak.
+/// The ALPN name of the protocol.
 const PROTOCOL: &[u8] = b"holdpoint-node/1";
-/// What comes before 32 bytes in a private key (RFC 8410).
+/// The DER prefix of a 32-byte private key (RFC 8410).
 const PRIVATE_KEY_PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
-/// What comes before 32 bytes in a public key (RFC 8410).
+/// The DER prefix of a 32-byte public key (RFC 8410).
 const PUBLIC_KEY_PREFIX: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Both ends of connections between nodes that have one cluster key.
+/// The TLS configuration of both ends of connections between nodes with the same cluster key.
 pub(crate) struct PeerTls {
     pub(super) client: Arc<ClientConfig>,
     pub(super) server: Arc<ServerConfig>,
 }
 
-/// The length of the seed of a key.
+/// The length of a key's seed.
 struct Seed;
 
 impl KeyType for Seed {
@@ -47,7 +48,7 @@ impl KeyType for Seed {
 }
 
 impl PeerTls {
-    /// Derives the nodes' key from the secret for this use alone.
+    /// Derives the nodes' TLS key from the secret, for this purpose only.
     pub(crate) fn of(secret: &[u8; 32]) -> Result<PeerTls, Error> {
         let unusable = |_| Error::General("the key of the nodes could not be derived".to_owned());
         let mut seed = [0_u8; 32];
@@ -71,7 +72,7 @@ impl PeerTls {
             .with_client_cert_verifier(expected.clone())
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own.clone())));
         server.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // Every connection proves the key itself.
+        // Disable resumption: every connection must prove the key itself.
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
         let mut client = ClientConfig::builder_with_provider(provider)
@@ -86,7 +87,7 @@ impl PeerTls {
     }
 }
 
-/// Accepts the one key that holders of the cluster key have.
+/// Accepts only the key that holders of the cluster key have.
 #[derive(Debug)]
 struct OurKey {
     public: Vec<u8>,
@@ -106,7 +107,8 @@ impl OurKey {
     }
 }
 
-/// What the verifiers of both ends say in the same way: the signature is made with the one key, in TLS 1.3.
+/// The part that the verifiers of both ends share: the signature must be made with the one key, in
+/// TLS 1.3.
 macro_rules! our_key_signs {
     () => {
         fn verify_tls12_signature(
@@ -266,7 +268,7 @@ mod tests {
         assert!(answer.is_err() && question.is_err());
     }
 
-    /// Believes every server.
+    /// Accepts every server certificate.
     #[derive(Debug)]
     struct Anything;
 

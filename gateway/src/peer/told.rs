@@ -1,7 +1,8 @@
-//! What a server says outside of any call to a caller whose streams are open at other nodes: the node that runs the caller's
-//! process hears it and tells the others.
+//! Server messages outside of calls, for callers whose streams are open at other nodes: the node
+//! that runs the caller's process receives the messages and forwards them to the others.
 //!
-//! INVARIANT: the node that hears a message authorizes it. The others pass it on to that caller's streams and no other's.
+//! INVARIANT: the node that receives a message authorizes it. The others pass it on only to that
+//! caller's streams.
 
 use super::{RELAY_AS, RELAY_TO, RelayKind};
 use crate::cluster::Cluster;
@@ -24,13 +25,13 @@ use tokio::task::JoinSet;
 
 const TOLD_FOR: HeaderName = HeaderName::from_static("holdpoint-told-for");
 const TOLD_BY: HeaderName = HeaderName::from_static("holdpoint-told-by");
-/// The longest message that other nodes are told.
+/// The longest message that is forwarded to other nodes.
 const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// The most messages that wait to be told. A server that says more is not heard elsewhere.
+/// The most queued messages. Further ones are dropped.
 const MAX_WAITING: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A message, and whose it is.
+/// A message and its recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) principal: PrincipalId,
@@ -65,7 +66,7 @@ impl Told {
     }
 }
 
-/// The resource that a notification says has changed.
+/// The resource that a notification reports as changed.
 pub(crate) fn updated_uri(message: &[u8]) -> Option<String> {
     let method = member(message, "method")?;
     if method != br#""notifications/resources/updated""# {
@@ -75,8 +76,8 @@ pub(crate) fn updated_uri(message: &[u8]) -> Option<String> {
 }
 
 impl Cluster {
-    /// Has all other nodes told. Past the limits a message is dropped and counted.
-    pub(crate) fn tell_nodes(&self, told: Told) {
+    /// Queues a message for all other nodes. Above the limits, it is dropped and counted.
+    pub(crate) fn forward_to_nodes(&self, told: Told) {
         let is_short = told.message.len() <= MAX_MESSAGE_BYTES;
         let is_kept =
             is_short && self.telling.get().is_some_and(|telling| telling.try_send(told).is_ok());
@@ -85,16 +86,16 @@ impl Cluster {
         }
     }
 
-    /// Begins to tell other nodes, one message after the other so that they arrive in their order.
-    pub(crate) fn begin_telling(self: &Arc<Self>) {
+    /// Starts to forward messages, one after the other to keep their order.
+    pub(crate) fn start_forwarding(self: &Arc<Self>) {
         let (sender, waiting) = mpsc::channel(MAX_WAITING);
         if self.telling.set(sender).is_ok() {
-            tokio::spawn(tell_all(Arc::downgrade(self), waiting));
+            tokio::spawn(forward_all(Arc::downgrade(self), waiting));
         }
     }
 }
 
-async fn tell_all(cluster: Weak<Cluster>, mut waiting: mpsc::Receiver<Told>) {
+async fn forward_all(cluster: Weak<Cluster>, mut waiting: mpsc::Receiver<Told>) {
     while let Some(told) = waiting.recv().await {
         let Some(cluster) = cluster.upgrade() else { return };
         let mut sending = JoinSet::new();
@@ -111,7 +112,7 @@ async fn tell_all(cluster: Weak<Cluster>, mut waiting: mpsc::Receiver<Told>) {
 }
 
 impl Node {
-    /// Passes on what another node heard of a caller's process.
+    /// Passes on what another node received from a caller's process.
     pub(super) async fn take_told<B>(&self, headers: &HeaderMap, body: B) -> Reply
     where
         B: Body<Data = Bytes>,
@@ -120,9 +121,9 @@ impl Node {
         let Some(Told { principal, server, message }) = Told::read(headers, body).await else {
             return reply::empty(StatusCode::BAD_REQUEST);
         };
-        self.sessions.tell_caller(&principal, &server, &message);
+        self.sessions.send_to_caller(&principal, &server, &message);
         if let Some(uri) = updated_uri(&message) {
-            self.sessions.tell_updated(&principal, &server, &uri);
+            self.sessions.notify_updated(&principal, &server, &uri);
         }
         reply::empty(StatusCode::ACCEPTED)
     }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_or_names_nobody_is_not_taken() {
+    async fn messages_that_are_too_long_or_without_recipient_are_refused() {
         let told = |length: usize| Told {
             principal: [7; 32],
             server: "files".parse().unwrap(),

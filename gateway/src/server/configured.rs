@@ -1,4 +1,4 @@
-//! What the configuration says of a server, as the engine and the wire take it.
+//! Converts the configuration of a server for the engine and the wire.
 
 use crate::resources::Shared;
 use crate::sign_in::PersonGrants;
@@ -33,7 +33,7 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
             let program = words.next().ok_or("`command` is empty")?;
             let mut environment = Vec::new();
             for (name, secret) in env {
-                // What is in Vault or encrypted is read when the program is started.
+                // Secrets in Vault or encrypted files are read when the program is started.
                 if matches!(secret, SecretName::Vault(_) | SecretName::Age(_)) {
                     continue;
                 }
@@ -83,13 +83,13 @@ pub(super) fn upstream_of(settings: &ServerSettings) -> Result<Upstream, String>
     }
 }
 
-/// What confines a server, and how.
+/// The confiner of a server, and an outline of its profile.
 pub(super) struct Confined {
     pub(super) confiner: Arc<Confiner>,
     pub(super) outline: Outline,
 }
 
-/// Has the launch of a server carry its confinement, where the settings ask for it.
+/// Adds confinement to the launch of a server, if the settings ask for it.
 pub(super) fn confiner_of(
     settings: &ServerSettings,
     upstream: &mut Upstream,
@@ -121,7 +121,7 @@ pub(super) fn confiner_of(
     Ok(Some(Confined { confiner, outline }))
 }
 
-/// What the server is shown in place of the caller's token.
+/// Provides the credential that replaces the caller's token.
 pub(super) fn broker_of(
     settings: &ServerSettings,
     secrets: &SecretReader,
@@ -135,7 +135,7 @@ pub(super) fn broker_of(
     Broker::open(settings.id.as_str(), credentials, secrets, people)
 }
 
-/// The file of the program that is started; `None` for a server that is reached over HTTP.
+/// The file of the program that is started; `None` for a server reached over HTTP.
 pub(super) fn program_of(upstream: &Upstream) -> Result<Option<PathBuf>, String> {
     let Upstream::Stdio(launch) = upstream else { return Ok(None) };
     let program = launch.program.to_string_lossy();
@@ -155,7 +155,7 @@ pub(super) fn allowlist_of(
     }
 }
 
-/// By what the server's entries are judged.
+/// The rules by which the server's entries are judged.
 pub(super) fn rules_of(
     gateway: &GatewaySettings,
     settings: &ServerSettings,
@@ -179,7 +179,7 @@ pub(super) fn rules_of(
     }
 }
 
-/// The path with the rules for arguments and rates of a server.
+/// The path with a server's rules for arguments and rates.
 pub(super) fn preflighted(path: Path, settings: &ServerSettings, shared: &Shared) -> Path {
     let preflight = &settings.preflight;
     let path = match preflight.throttle() {

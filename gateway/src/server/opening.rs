@@ -1,4 +1,5 @@
-//! Opening a link to a server: to a remote one, to a process of the caller's own, or to one that callers share.
+//! Opens a link to a server: a remote one, a process for one caller, or a process that callers
+//! share.
 
 use super::{GatewayServer, LinkError, LinkKey, ReadyLink, lock};
 use crate::child::{Child, ChildGuard, ChildInput, Said};
@@ -18,7 +19,7 @@ use wire::process::Environment;
 use wire::remote::{Credential, RemoteLimits, RemoteSession};
 use wire::{HttpEndpoint, StdioLaunch, Upstream};
 
-/// The most connections to one server that are kept without a request.
+/// The most idle connections kept to one server.
 const IDLE_CONNECTIONS: usize = 128;
 
 /// A process that several callers share.
@@ -30,11 +31,11 @@ pub(super) struct SharedChild {
     links: Arc<Mutex<HashMap<u64, Weak<Link>>>>,
 }
 
-/// What a link leads to.
+/// The far end of a link.
 struct FarEnd {
     way: Way,
     instance: EngineInstance,
-    /// Links to one process number their requests together.
+    /// The counter of request numbers, shared by all links to one process.
     ids: Arc<AtomicU64>,
 }
 
@@ -45,7 +46,8 @@ impl FarEnd {
 }
 
 impl GatewayServer {
-    /// A link at whose other end there is nothing: every request is refused with the reason why the server is not admitted.
+    /// Opens a link without a far end: every request is refused with the reason why the server is
+    /// not admitted.
     async fn open_nowhere(
         self: &Arc<Self>,
         principal: Principal,
@@ -59,7 +61,7 @@ impl GatewayServer {
         EngineInstance(self.next_instance.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Opening a session reads the store, which may take long, so that no thread that serves does it.
+    /// Opens an engine session. Runs on a blocking thread, because reading the store may take long.
     async fn join(
         &self,
         end: FarEnd,
@@ -125,7 +127,7 @@ impl GatewayServer {
                 self.eras.store(spoken, Ordering::Relaxed);
                 self.note_tasks(era, has_tasks);
                 if self.is_shown_bound_tokens() {
-                    // Such a token goes with the caller's own request alone.
+                    // A token bound to requests is only sent with the caller's own requests.
                 } else if era == Era::Sessions {
                     link.listen(&self.runtime);
                 } else if self.engine.permits_use(&asks_as) {
@@ -169,7 +171,8 @@ impl GatewayServer {
         if let Some(credential) = credential {
             session.present(credential);
         }
-        // A server may show each caller other lists, by the credential: what one lacks is no removal for another.
+        // The server's lists may depend on the credential: an entry missing for one caller must not
+        // count as removed for others.
         let instance = match key.credential {
             Some(_) => self.new_instance(),
             None => EngineInstance::default(),
@@ -178,7 +181,8 @@ impl GatewayServer {
         self.join(end, principal, pending, key.capabilities.clone()).await
     }
 
-    /// The server with the gateway's own credentials and secrets. A server that is shown what a caller brings has none.
+    /// The server with the gateway's own credentials and secrets. Fails if the server takes
+    /// callers' credentials.
     pub(crate) async fn own_upstream(&self) -> Result<Upstream, Unavailable> {
         match (&self.upstream, &self.settings.reach) {
             (Upstream::Http(endpoint), _) => {
@@ -197,8 +201,8 @@ impl GatewayServer {
         }
     }
 
-    /// Has the package of a confined server installed ahead of its start. What fails here fails again at the start, which
-    /// says why.
+    /// Installs the package of a confined server before its start. Errors are ignored: the start
+    /// fails with the same error and reports it.
     async fn install(&self, launch: StdioLaunch) {
         let Some(confiner) = self.confiner.clone() else { return };
         let prepare = move || confiner.prepare(&launch, Environment::Named).map(|_| ());
@@ -212,7 +216,7 @@ impl GatewayServer {
         }
     }
 
-    /// The launch of a program with the secrets that are read whenever it is started.
+    /// The launch of a program, with the secrets that are read at each start.
     async fn with_secrets(
         &self,
         launch: &StdioLaunch,
@@ -228,7 +232,7 @@ impl GatewayServer {
         Ok(launch)
     }
 
-    /// A process for one caller alone.
+    /// Starts a process for a single caller.
     async fn open_child(
         self: &Arc<Self>,
         launch: &StdioLaunch,
@@ -244,7 +248,7 @@ impl GatewayServer {
         }
         let mut launch = launch.clone();
         if let Some(confiner) = &self.confiner {
-            // What one caller's process keeps, no other caller's may read.
+            // Data stored by one caller's process must not be readable by another's.
             let caller = principal.caller.as_ref();
             let who = caller.map(|caller| hex::encode(caller.principal()));
             let own = confiner.for_instance(&who.unwrap_or_default());
@@ -278,7 +282,7 @@ impl GatewayServer {
         Ok((link, guard))
     }
 
-    /// A link to the process that all callers share.
+    /// Opens a link to the process that all callers share.
     async fn open_shared(
         self: &Arc<Self>,
         launch: &StdioLaunch,
@@ -330,8 +334,8 @@ impl GatewayServer {
     }
 }
 
-/// Starts a process. Confining it may take long, because a package may have to be installed first: no thread that serves
-/// does that.
+/// Starts a process. Confining it may take long, because a package may have to be installed first,
+/// so this runs on a blocking thread.
 async fn start_child(launch: StdioLaunch) -> std::io::Result<Child> {
     if launch.confinement.is_none() {
         return Child::start(&launch);
@@ -340,7 +344,7 @@ async fn start_child(launch: StdioLaunch) -> std::io::Result<Child> {
     started.unwrap_or_else(|_| Err(std::io::ErrorKind::Interrupted.into()))
 }
 
-/// Counts a process for as long as it runs.
+/// Counts a process while it runs.
 struct CountedChild(Arc<AtomicU32>);
 
 impl Drop for CountedChild {
@@ -349,8 +353,9 @@ impl Drop for CountedChild {
     }
 }
 
-/// What a shared process says goes to the caller whose request it answers. Of what answers none, only changes of lists are
-/// heard: a process that several callers share must not tell one of them what another did.
+/// Routes output of a shared process. Responses go to the caller that made the request. Of other
+/// messages, only list changes are passed on: a shared process must not reveal one caller's actions
+/// to another.
 fn hear_shared(links: &[Arc<Link>], said: &Said<'_>) {
     match said {
         Said::Line(line, _) => {

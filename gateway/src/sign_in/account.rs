@@ -1,4 +1,4 @@
-//! The page on which a person sees which applications act in their name, and ends that.
+//! The page on which a person sees which applications act in their name, and can end that.
 
 use super::Asked;
 use super::authorize::Consent;
@@ -48,7 +48,7 @@ impl Asked<'_> {
         Ok(page::page(StatusCode::OK, "Your sign-ins", &content))
     }
 
-    /// Has the person sign in to the gateway, and then go on at a path of it.
+    /// Lets the person sign in to the gateway first, and then continue at a path.
     pub(super) async fn sign_in_first(&self, path: &str) -> Result<Reply, SignInRefusal> {
         let settings = self.node.shared.settings();
         let named = settings.oauth_proxy.as_ref().map(|proxy| proxy.issuer.as_str());
@@ -57,7 +57,7 @@ impl Asked<'_> {
         self.sign_in_at(named.or(first).ok_or(SignInRefusal::Issuer)?, path).await
     }
 
-    /// The same at one issuer.
+    /// Like [`Asked::sign_in_first`], at a given issuer.
     pub(super) async fn sign_in_at(
         &self,
         issuer: &str,
@@ -83,7 +83,7 @@ impl Asked<'_> {
         Ok(opened.collect())
     }
 
-    /// What a person ends on that page.
+    /// Ends what the person chose on that page.
     pub(super) async fn sign_out(&self, form: &Form) -> Result<Reply, SignInRefusal> {
         let person = self.person().ok_or(SignInRefusal::Csrf)?;
         person.check_csrf(form.get("csrf"))?;
@@ -101,7 +101,7 @@ impl Asked<'_> {
         Ok(page::redirect(PATH))
     }
 
-    /// Forgets a consent, and ends what the client was given for it.
+    /// Deletes a consent, and ends the tokens that the client got through it.
     async fn end_application(&self, person: &Person, name: &str) -> Result<(), SignInRefusal> {
         let found = self.consents(person).await?;
         let found = found.into_iter().find(|(record, _)| record.name.as_str() == name);
@@ -131,7 +131,7 @@ impl Asked<'_> {
     }
 }
 
-/// A row with a button that ends what it tells of.
+/// A row with a button that ends the entry.
 pub(super) fn row(person: &Person, told: &str, (name, value): (&str, &str), what: &str) -> String {
     format!(
         "<li>{told}<form method=\"post\" action=\"/account/sign-out\">\
@@ -143,7 +143,7 @@ pub(super) fn row(person: &Person, told: &str, (name, value): (&str, &str), what
     )
 }
 
-/// The day of a moment, in UTC.
+/// The date of a moment, in UTC.
 pub(super) fn day(at: Timestamp) -> String {
     at.to_string().split('T').next().unwrap_or_default().to_owned()
 }

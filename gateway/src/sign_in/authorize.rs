@@ -1,4 +1,5 @@
-//! The authorization endpoint: a client's request is checked, and a person is asked before any browser is redirected.
+//! The authorization endpoint: checks a client's request, and asks the person before the browser is
+//! redirected anywhere.
 
 use super::Asked;
 use super::client_document::DocumentUrl;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use store::{SignInKind, SignInName};
 use url::Url;
 
-/// That a person lets a client act for them: what the person was shown.
+/// A person's consent that a client acts for them, with what the person was shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Consent {
     pub(super) principal: String,
@@ -31,7 +32,8 @@ pub(super) struct Consent {
 }
 
 impl Consent {
-    /// Whether a request asks for nothing that the person was not shown. A loopback address may have another port.
+    /// Whether a request asks for nothing beyond what the person was shown. The port of a loopback
+    /// address may differ.
     fn covers(&self, request: &AuthorizationRequest) -> bool {
         let same_redirect =
             match (self.redirect_uri.parse::<RedirectUri>(), request.redirect_uri.parse()) {
@@ -45,7 +47,7 @@ impl Consent {
     }
 }
 
-/// The name of a person's consent to a client.
+/// The name of the record of a person's consent to a client.
 pub(super) fn consent_name(principal: &str, client_id: &str) -> Result<SignInName, SealError> {
     name_of(&["consent", principal, client_id])
 }
@@ -56,7 +58,8 @@ impl Asked<'_> {
         let form = Form::read(self.query().as_bytes())?;
         let head = RequestHead::read(&form)?;
         let client = self.client(head.client_id, &proxy).await?;
-        // INVARIANT: every error up to here is shown on our own page; the browser is not redirected.
+        // INVARIANT: errors before this point are shown on our own page; the browser is not
+        // redirected.
         client.check_redirect(&head.redirect_uri)?;
         let read = AuthorizationRequest::read(&form, &head, &client.name, &self.public_url);
         let request = match read {
@@ -85,7 +88,7 @@ impl Asked<'_> {
         Ok(page::with_cookies(shown.show(), [cookie]))
     }
 
-    /// An error that goes back to the client, whose redirect address is its own.
+    /// Sends an error back to the client, whose redirect address is verified.
     fn answer_client(
         &self,
         form: &Form,
@@ -102,7 +105,7 @@ impl Asked<'_> {
         Ok(page::redirect(&to))
     }
 
-    /// What a person answers to the consent page.
+    /// The person's response to the consent page.
     pub(super) async fn consent(&self, form: &Form) -> Result<Reply, SignInRefusal> {
         let sealer = &self.node.shared.sign_ins.sealer;
         let id = form.get("transaction").ok_or(SignInRefusal::Csrf)?;
@@ -120,14 +123,15 @@ impl Asked<'_> {
             return Ok(page::with_cookies(reply, [Transaction::forget(id)?]));
         }
         let proxy = self.proxy().ok_or(SignInRefusal::UnknownClient)?;
-        // Again: the configuration may have changed since the page was shown.
+        // Check again: the configuration may have changed since the page was shown.
         let client = self.client(&request.client_id, &proxy).await?;
         client.check_redirect(&request.redirect_uri.parse()?)?;
         let issuer = self.issuer(&proxy.issuer)?;
         self.go_to_provider(transaction, &issuer, true).await
     }
 
-    /// Sends the browser to the identity provider. INVARIANT: what has to come back is set here, so only after consent.
+    /// Redirects the browser to the identity provider. INVARIANT: the values that must come back
+    /// are created here, so only after consent.
     pub(super) async fn go_to_provider(
         &self,
         transaction: Transaction,
@@ -144,14 +148,14 @@ impl Asked<'_> {
         Ok(page::with_cookies(reply, [cookie]))
     }
 
-    /// Who signed in with this browser.
+    /// The person signed in with this browser.
     pub(super) fn person(&self) -> Option<Person> {
         let revoked = self.node.authenticator().revoked();
         let sealer = &self.node.shared.sign_ins.sealer;
         Person::of(&self.parts.headers, sealer, &revoked, now())
     }
 
-    /// An issuer at which people sign in.
+    /// An issuer that people can sign in at.
     pub(super) fn issuer(&self, name: &str) -> Result<IssuerSettings, SignInRefusal> {
         let settings = self.node.shared.settings();
         let found = settings.auth.issuers.iter().find(|issuer| issuer.issuer == name);
@@ -175,7 +179,7 @@ impl Asked<'_> {
         Ok(consent.is_some_and(|consent| consent.principal == principal && consent.covers(request)))
     }
 
-    /// Remembers a person's consent. It was given in this browser, for exactly this request.
+    /// Stores a person's consent, given in this browser for exactly this request.
     pub(super) async fn remember_consent(
         &self,
         principal: &str,
@@ -201,7 +205,7 @@ impl Asked<'_> {
     }
 }
 
-/// What receipts tell of a client's request.
+/// The data in receipts about a client's request.
 pub(super) fn consent_data(request: &AuthorizationRequest) -> serde_json::Value {
     json!({
         "client_id": request.client_id,
@@ -211,7 +215,7 @@ pub(super) fn consent_data(request: &AuthorizationRequest) -> serde_json::Value 
     })
 }
 
-/// The host that a URL leads to, for people.
+/// The host of a URL, for display.
 pub(super) fn place_of(url: &str) -> String {
     match Url::parse(url) {
         Ok(parsed) => {

@@ -1,4 +1,4 @@
-//! Where the identity provider sends a browser back to: who signed in is known from here on.
+//! The identity provider's redirect target. From here on, the signed-in person is known.
 
 use super::Asked;
 use super::cookies::{
@@ -36,14 +36,14 @@ impl Asked<'_> {
         let issuer = self.issuer(&leg.issuer)?;
         let found = self.person_of_provider(&issuer, leg, (code, form.get("iss")), now).await?;
         let SignedInPerson { identity, shown } = found;
-        // Written for people only: a stranger must not fill the store.
+        // Recorded only once a person has signed in: strangers must not be able to fill the store.
         let name = id.parse().map_err(|_| SignInRefusal::State)?;
         let until = after(now, TRANSACTION_SECONDS);
         if !sign_ins.use_up(name, &identity.principal(), now, until).await? {
             return Err(SignInRefusal::StateReplayed);
         }
         let revoked = self.node.authenticator().revoked();
-        // A sign-in that began before the person was revoked does not count either.
+        // A sign-in that began before the person's revocation is not valid either.
         if is_revoked(&identity, Timestamp(transaction.begun_at), &revoked) {
             return Err(SignInRefusal::Revoked);
         }
@@ -56,7 +56,7 @@ impl Asked<'_> {
         Ok(page::with_cookies(page::redirect(&to), cookies))
     }
 
-    /// The identity provider refused the sign-in. The waiting client is told so.
+    /// The identity provider refused the sign-in. Forwards the error to the waiting client.
     fn provider_refused(&self, transaction: &Transaction) -> Result<Reply, SignInRefusal> {
         let TransactionPurpose::Client(request) = &transaction.purpose else {
             return Err(SignInRefusal::ProviderDenied);
@@ -66,7 +66,7 @@ impl Asked<'_> {
         Ok(page::with_cookies(page::redirect(&to), [Transaction::forget(&transaction.id)?]))
     }
 
-    /// Remembers the consent that was given in this sign-in, and gives the client a code.
+    /// Stores the consent given in this sign-in, and issues a code to the client.
     async fn issue_code(
         &self,
         person: &Person,

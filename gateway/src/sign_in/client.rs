@@ -1,4 +1,5 @@
-//! The client that asks for tokens: one that the operator registered, or one that is named by the URL of its metadata document.
+//! The client that asks for tokens: registered by the operator, or identified by the URL of its
+//! metadata document.
 
 use super::Asked;
 use super::client_document::{ClientDocument, DocumentUrl, MAX_DOCUMENT_BYTES};
@@ -14,17 +15,17 @@ use wire::service::{ServiceAddress, ServiceRequest};
 
 const LIMITS: FetchLimits =
     FetchLimits { bytes: MAX_DOCUMENT_BYTES, patience: Duration::from_secs(5) };
-/// How long a document counts, and how long it is not asked for again after it could not be had.
+/// How long a document is cached, and how long a failed fetch is not repeated.
 const FRESH: Duration = Duration::from_secs(600);
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
-/// The most documents that are kept, and that are fetched at one time.
+/// The most cached documents, and the most concurrent fetches.
 const MAX_KEPT: usize = 1_000;
 const MAX_FETCHES: usize = 8;
 
-/// A client that may ask.
+/// A client that may ask for tokens.
 #[derive(Debug, Clone)]
 pub(super) struct KnownClient {
-    /// What a person is shown.
+    /// The name that a person is shown.
     pub(super) name: String,
     redirect_uris: Vec<RedirectUri>,
 }
@@ -38,7 +39,7 @@ impl KnownClient {
     }
 }
 
-/// Metadata documents of clients, for a while.
+/// A cache of clients' metadata documents.
 #[derive(Debug)]
 pub(super) struct ClientDocuments {
     kept: Mutex<HashMap<String, KeptDocument>>,
@@ -88,7 +89,7 @@ impl ClientDocuments {
         if let Some(kept) = self.kept(&url.text) {
             return kept.read;
         }
-        // Not waited for: a flood of unknown clients must not hold up the known ones.
+        // Do not wait: a flood of unknown clients must not delay the known ones.
         let Ok(_fetching) = self.fetches.try_acquire() else {
             return Err("too many documents are fetched at this moment".to_owned());
         };
@@ -98,7 +99,8 @@ impl ClientDocuments {
     }
 }
 
-/// Fetches a document. The address is a stranger's: the rules are those of calls, and it must not lead to this machine.
+/// Fetches a document. The address comes from a stranger: the rules for calls apply, and it must
+/// not lead to this machine.
 async fn fetch(url: &DocumentUrl, proxy: &ProxySettings) -> Result<ClientDocument, String> {
     let authorities = proxy.ca.as_ref().map(|ca| ca.read(|name| std::env::var(name).ok()));
     let authorities = authorities.transpose().map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! A client-id metadata document: what a client that is named by a URL says of itself. Pure; the document is a stranger's.
+//! Parses a client ID metadata document, in which a client identified by a URL describes itself.
+//! Pure; the document is untrusted.
 
 use contract::json::{Document, Node};
 use settings::gateway::{MAX_REDIRECT_URIS, RedirectKind, RedirectUri};
@@ -9,7 +10,7 @@ pub(super) const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
 /// The longest name that a person is shown.
 const MAX_NAME_CHARACTERS: usize = 80;
 
-/// The URL that names a client, checked.
+/// The validated URL of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DocumentUrl {
     pub(super) text: String,
@@ -17,7 +18,8 @@ pub(super) struct DocumentUrl {
 }
 
 impl DocumentUrl {
-    /// `None` if the text is no URL that a document may be at. `may_be_local` accepts plain HTTP on loopback addresses.
+    /// Returns `None` if no document may be at this URL. `may_be_local` accepts plain HTTP on
+    /// loopback addresses.
     pub(super) fn read(text: &str, may_be_local: bool) -> Option<DocumentUrl> {
         let is_plain = text.len() <= 512
             && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\\#".contains(&byte));
@@ -33,7 +35,8 @@ impl DocumentUrl {
             "http" => is_loopback && may_be_local,
             _ => false,
         };
-        // The draft asks for a path. What `url` would repair names the same document by two texts.
+        // The draft requires a path. A text that `url` would normalize is refused, so that each
+        // document has a single name.
         let is_exact = url.as_str() == text && url.path() != "/";
         let has_credentials = !url.username().is_empty() || url.password().is_some();
         let host = host.to_string();
@@ -42,7 +45,7 @@ impl DocumentUrl {
     }
 }
 
-/// What a client says of itself.
+/// The client's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClientDocument {
     pub(super) name: Option<String>,
@@ -50,7 +53,7 @@ pub(super) struct ClientDocument {
 }
 
 impl ClientDocument {
-    /// Reads the document at a URL, which has to name that URL as its client.
+    /// Parses the document at a URL, which must name that URL as its client id.
     pub(super) fn read(bytes: &[u8], url: &str) -> Result<ClientDocument, &'static str> {
         if bytes.len() > MAX_DOCUMENT_BYTES {
             return Err("it is too long");
@@ -64,7 +67,8 @@ impl ClientDocument {
         if text("client_id")?.as_deref() != Some(url) {
             return Err("it is the document of another client");
         }
-        // A client that is known by its URL alone has no secret: one in a public document would be everyone's.
+        // A client identified by its URL has no secret: one in a public document would be
+        // everyone's.
         if root.get("client_secret").is_some() {
             return Err("it has a secret");
         }
@@ -79,14 +83,15 @@ impl ClientDocument {
         }
         let read = |node: Node<'_>| {
             let uri: RedirectUri = node.as_str()?.parse().ok()?;
-            // A scheme that any document can name may be an application's that reads more into it than a redirect.
+            // A private scheme without a dot may belong to another application, which may do more
+            // with the address than redirect.
             let is_usable = match uri.kind() {
                 RedirectKind::Web | RedirectKind::Loopback => true,
                 RedirectKind::PrivateScheme => uri.place().contains('.'),
             };
             is_usable.then_some(uri)
         };
-        // Those that cannot be used are left out: a client may list some for other servers.
+        // Leave out unusable addresses: a client may list some for other servers.
         let redirect_uris: Vec<RedirectUri> = uris.items().filter_map(read).collect();
         if redirect_uris.is_empty() {
             return Err("none of its `redirect_uris` can be used");
@@ -98,7 +103,7 @@ impl ClientDocument {
     }
 }
 
-/// A stranger's text as a person may see it: one line without characters that hide or reorder others.
+/// A stranger's text for display: a single line without characters that hide or reorder others.
 fn shown(text: &str) -> Option<String> {
     let is_shown = |c: &char| {
         c.is_alphanumeric() || c.is_ascii_punctuation() || matches!(c, ' ' | '–' | '—' | '·' | '’')

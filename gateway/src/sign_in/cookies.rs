@@ -1,7 +1,9 @@
-//! What a browser carries between two requests, sealed: a sign-in that is under way, and who signed in.
+//! The sealed cookies that a browser carries between requests: a sign-in in progress, and the
+//! signed-in person.
 //!
-//! INVARIANT: every cookie begins with `__Host-`, so that no other host, subdomain or plain-HTTP page can set it, and none can
-//! be read by a script or sent by a page of another site.
+//! INVARIANT: every cookie's name begins with `__Host-`, so that no other host, subdomain or
+//! plain-HTTP page can set it; and no cookie can be read by a script or sent by a page of another
+//! site.
 
 use super::records::{after, open, random_id, seal};
 use super::refused::SignInRefusal;
@@ -24,31 +26,32 @@ const MAX_COOKIE_BYTES: usize = 3_800;
 
 const PERSON: &str = "__Host-holdpoint-person";
 const TRANSACTION: &str = "__Host-holdpoint-sign-in-";
-/// The part of a transaction's id that is in its cookie's name, so that two sign-ins at once keep apart.
+/// How many characters of a transaction's id are in its cookie's name, to separate concurrent
+/// sign-ins.
 const NAMED_CHARACTERS: usize = 8;
 
-/// A sign-in that is under way.
+/// A sign-in in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Transaction {
     pub(super) id: String,
-    /// What a form has to send back.
+    /// The token that a form has to send back.
     pub(super) csrf: String,
     pub(super) begun_at: i64,
     pub(super) purpose: TransactionPurpose,
-    /// Set only once the person agreed to go to the identity provider.
+    /// Only set once the person agreed to go to the identity provider.
     pub(super) leg: Option<ProviderLeg>,
 }
 
-/// What a sign-in is for.
+/// The purpose of a sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum TransactionPurpose {
     /// A client asks for tokens.
     Client(Box<AuthorizationRequest>),
-    /// A page of the gateway's own goes on at this path.
+    /// To continue at this path of the gateway's own pages.
     Return { path: String },
 }
 
-/// What has to come back from the identity provider.
+/// The values that must come back from the identity provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProviderLeg {
     pub(super) issuer: String,
@@ -66,13 +69,13 @@ impl Transaction {
         Ok(Transaction { id, csrf, begun_at: now.0, purpose, leg: None })
     }
 
-    /// The header that has a browser keep it.
+    /// The header that sets the cookie.
     pub(super) fn cookie(&self, sealer: &Sealer) -> Result<HeaderValue, SignInRefusal> {
         let sealed = seal(sealer, Purpose::SignInTransaction, self)?;
         cookie(&transaction_name(&self.id), &sealed, TRANSACTION_SECONDS)
     }
 
-    /// The header that has a browser forget it.
+    /// The header that deletes the cookie.
     pub(super) fn forget(id: &str) -> Result<HeaderValue, SignInRefusal> {
         cookie(&transaction_name(id), "", 0)
     }
@@ -95,7 +98,7 @@ impl Transaction {
     }
 }
 
-/// Who signed in with this browser.
+/// A person signed in with this browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Person {
     pub(super) identity: WrittenIdentity,
@@ -117,7 +120,7 @@ impl Person {
         cookie(PERSON, "", 0)
     }
 
-    /// Who signed in, unless that was too long ago or was revoked since.
+    /// The signed-in person, unless the sign-in has expired or was revoked.
     pub(super) fn of(
         headers: &HeaderMap,
         sealer: &Sealer,
@@ -145,7 +148,7 @@ pub(super) fn is_revoked(
     identity.is_none_or(|identity| revoked.principal(&identity).is_some_and(|at| at >= since))
 }
 
-/// Whether two texts are equal, in a time that does not tell where they differ: their hashes are compared.
+/// Compares two texts by their hashes, so that timing does not reveal where they differ.
 pub(super) fn same(one: &str, other: &str) -> Option<()> {
     (Sha256::digest(one.as_bytes()) == Sha256::digest(other.as_bytes())).then_some(())
 }
@@ -163,7 +166,8 @@ fn cookie(name: &str, value: &str, seconds: u64) -> Result<HeaderValue, SignInRe
     HeaderValue::from_str(&text).map_err(|_| SignInRefusal::BadRequest("it is not plain text"))
 }
 
-/// The value of a cookie. One that is there twice is of no use: it cannot be told which is ours.
+/// The value of a cookie. Returns `None` if it is there twice, since ours cannot be told from the
+/// other.
 fn find<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let pairs = headers
         .get_all(COOKIE)

@@ -1,5 +1,5 @@
-//! All tokens that descend from one sign-in of a client. A refresh token counts once; one that comes back ends the family, for
-//! it cannot be told which of its two holders is the client.
+//! All tokens that descend from one sign-in of a client. Each refresh token can be used once; reuse
+//! ends the family, because either holder of the token may be the attacker.
 
 use super::records::{SignIns, after, random_id};
 use super::refused::SignInRefusal;
@@ -13,11 +13,11 @@ use store::{ClaimId, Claimed, SignIn, SignInKind, SignInName};
 
 /// How long one node may take to replace a refresh token.
 const CLAIM_SECONDS: u64 = 10;
-/// How often it is looked whether another node is done.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS: usize = 40;
+/// The polling interval while another node finishes.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_POLLS: usize = 40;
 
-/// What is kept of a sign-in of a client.
+/// The stored state of a client's sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Family {
     pub(super) identity: WrittenIdentity,
@@ -25,7 +25,7 @@ pub(super) struct Family {
     pub(super) resource: String,
     pub(super) scopes: Vec<String>,
     pub(super) signed_in_at: i64,
-    /// Which refresh token counts: how many came before it.
+    /// The current refresh token's generation: how many came before it.
     pub(super) generation: u64,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct RefreshToken {
 }
 
 impl Family {
-    /// The access token that counts from now on.
+    /// Issues a new access token.
     pub(super) fn access_token(
         &self,
         id: &str,
@@ -68,7 +68,7 @@ fn name(id: &str) -> Result<SignInName, SignInRefusal> {
 }
 
 impl SignIns {
-    /// Begins a family, unless its code came back meanwhile and ended it.
+    /// Starts a family, unless reuse of its code has ended it in the meantime.
     pub(super) async fn begin_family(
         self: &Arc<Self>,
         id: &str,
@@ -81,7 +81,8 @@ impl SignIns {
         let record = self.record(named, &family.identity.principal(), times, family)?;
         let has_begun = self.with_store(move |store| {
             store.put_sign_in(&record)?;
-            // Looked for behind the write: who ends a family notes that first, and then removes what there is.
+            // Check after the write: ending a family first records the revocation, and then removes
+            // the family.
             let is_ended = store.sign_in(SignInKind::Revoked, &record.name)?.is_some();
             if is_ended {
                 store.remove_sign_in(SignInKind::Family, &record.name)?;
@@ -91,7 +92,7 @@ impl SignIns {
         has_begun.await?.then_some(()).ok_or(SignInRefusal::CodeReplayed)
     }
 
-    /// Takes a refresh token: the family with the generation that counts from now on.
+    /// Uses up a refresh token. Returns the family with its new generation.
     pub(super) async fn rotate(
         self: &Arc<Self>,
         token: &RefreshToken,
@@ -120,7 +121,7 @@ impl SignIns {
         let replacement = self.record(named, &record.owner, times, &next)?;
         match end(Some(replacement)).await? {
             true => Ok(next),
-            // Revoked meanwhile, or this node took too long.
+            // The family was revoked in the meantime, or this node took too long.
             false => Err(SignInRefusal::Ended),
         }
     }
@@ -132,7 +133,7 @@ impl SignIns {
         now: Timestamp,
     ) -> Result<SignIn, SignInRefusal> {
         let name = name(id)?;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let (name, claim) = (name.clone(), claim.clone());
             let claimed = self.with_store(move |store| {
                 let until = after(now, CLAIM_SECONDS);
@@ -141,13 +142,13 @@ impl SignIns {
             match claimed.await? {
                 Claimed::Yours(record) => return Ok(*record),
                 Claimed::Unknown => return Err(SignInRefusal::Ended),
-                Claimed::Elsewhere => tokio::time::sleep(LOOK).await,
+                Claimed::Elsewhere => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
         Err(SignInRefusal::RefreshToken)
     }
 
-    /// Ends a family: its refresh token counts no longer, and neither do its access tokens. Returns whose it was.
+    /// Ends a family: invalidates its refresh token and its access tokens. Returns its owner.
     pub(super) async fn end_family(
         self: &Arc<Self>,
         id: &str,
@@ -160,7 +161,7 @@ impl SignIns {
             name: name.clone(),
             owner: id.to_owned(),
             at: now,
-            // As long as an access token lives that was issued a moment ago.
+            // As long as an access token issued just now can live.
             expires_at: after(now, proxy.access_seconds + CLAIM_SECONDS),
             sealed: String::new(),
         };

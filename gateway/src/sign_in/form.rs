@@ -1,4 +1,4 @@
-//! The parameters of a request: of a query, or of a form. One that is there twice could be read in two ways, so it is refused.
+//! The parameters of a query or form. A parameter given twice is ambiguous, and refused.
 
 use super::refused::SignInRefusal;
 use url::form_urlencoded;
@@ -13,7 +13,7 @@ impl Form {
     pub(super) fn read(bytes: &[u8]) -> Result<Form, SignInRefusal> {
         let mut read: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(bytes) {
-            // RFC 6749 §3.1: a parameter without a value counts as if it were not there.
+            // RFC 6749 §3.1: a parameter without a value counts as omitted.
             if value.is_empty() {
                 continue;
             }

@@ -1,6 +1,7 @@
-//! The tokens that people signed in for at one server: read from the store, and refreshed by one node at a time.
+//! People's tokens for one server: read from the store, and refreshed by one node at a time.
 //!
-//! INVARIANT: a token serves the person who signed in and nobody else. What names the person and the server is sealed with it.
+//! INVARIANT: a token is only used for the person who signed in. The names of the person and the
+//! server are sealed with it.
 
 use super::records::{SignIns, after, name_of, random_id};
 use super::upstream::{client_of, person_reach};
@@ -25,17 +26,18 @@ use store::{ClaimId, Claimed, SignIn, SignInKind, SignInName, StoreError};
 use wire::remote::Credential;
 use zeroize::Zeroizing;
 
-/// A grant that no call used for so long is forgotten.
+/// A grant that no call has used for this long is deleted.
 const GRANT_SECONDS: u64 = 180 * 86_400;
-/// How long one node may take to refresh a token: longer than its request to the authorization server can take.
+/// How long one node may take to refresh a token: longer than its request to the authorization
+/// server can take.
 const CLAIM_SECONDS: u64 = 45;
-/// How often, and how many times, it is looked whether another node is done.
-const LOOK: Duration = Duration::from_millis(100);
-const LOOKS: usize = 200;
-/// How long a token counts whose lifetime is not told.
+/// The interval and number of polls while another node refreshes.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLLS: usize = 200;
+/// The assumed lifetime of a token without a stated one.
 const UNTOLD_LIFETIME: Duration = Duration::from_secs(300);
 
-/// A person's access to a server, as it is kept.
+/// A person's access to a server, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredGrant {
     pub(super) person: WrittenIdentity,
@@ -44,21 +46,21 @@ pub(super) struct StoredGrant {
 }
 
 impl StoredGrant {
-    /// Whether its tokens are for a server at this address. INVARIANT: they are shown at no other, also where the operator has
-    /// given the server another address since, or its `issuer`.
+    /// Whether the tokens are for a server at this address. INVARIANT: they are sent to no other
+    /// address, even if the operator has since changed the server's address or its `issuer`.
     pub(super) fn is_for(&self, url: &UrlSettings, user: &UserGrantSettings) -> bool {
         let is_issuers = |issuer: &WebUrl| issuer.as_str() == self.grant.issuer;
         self.grant.endpoint == url.url.as_str() && user.issuer.as_ref().is_none_or(is_issuers)
     }
 }
 
-/// The name of a person's access to a server.
+/// The name of the record of a person's access to a server.
 pub(super) fn grant_name(principal: &str, server: &str) -> Result<SignInName, SealError> {
     name_of(&["grant", principal, server])
 }
 
 impl SignIns {
-    /// The record of a grant that was obtained or refreshed at this moment.
+    /// The record of a grant obtained or refreshed at this moment.
     pub(super) fn grant_record(
         &self,
         stored: &StoredGrant,
@@ -78,7 +80,7 @@ impl SignIns {
     }
 }
 
-/// The tokens of people for one server.
+/// People's tokens for one server.
 pub(crate) struct PersonGrants(Arc<ServerGrants>);
 
 struct ServerGrants {
@@ -97,7 +99,7 @@ impl std::fmt::Debug for PersonGrants {
 }
 
 impl PersonGrants {
-    /// Those of a server that people sign in to.
+    /// The tokens for a server that people sign in to.
     pub(crate) fn of(settings: &ServerSettings, shared: &Shared) -> Result<PersonGrants, String> {
         let reach = person_reach(&settings.reach);
         let (url, user) = reach.ok_or("people do not sign in to this server")?;
@@ -120,7 +122,7 @@ impl PersonTokens for PersonGrants {
         refused: Option<&'a Credential>,
     ) -> Pin<Box<dyn Future<Output = Result<PersonToken, Unavailable>> + Send + 'a>> {
         let caller = principal.caller.as_ref().map(policy::Caller::identity);
-        // A key of the gateway or a certificate is no person, whatever its subject is called.
+        // A static key or certificate does not identify a person, whatever its subject.
         let person = caller.filter(|identity| identity.proof == IdentityProof::Token);
         let owner =
             person.map(|Identity { issuer, subject, .. }| policy::principal_id(issuer, subject));
@@ -129,7 +131,8 @@ impl PersonTokens for PersonGrants {
         let own = Arc::clone(&self.0);
         Box::pin(async move {
             let owner = owner.ok_or(Unavailable::NoPerson)?;
-            // Apart from the call: a caller who leaves must not take a refresh token with it that was just rotated.
+            // In a separate task: a caller that disconnects must not lose a refresh token that was
+            // just rotated.
             let obtained = tokio::spawn(async move { own.obtain(&owner, refused).await });
             obtained.await.unwrap_or(Err(Unavailable::JustFailed))
         })
@@ -143,7 +146,7 @@ impl ServerGrants {
         refused: Option<Zeroizing<String>>,
     ) -> Result<PersonToken, Unavailable> {
         let name = grant_name(owner, &self.server).map_err(|_| Unavailable::JustFailed)?;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let now = now();
             let stored = self.read(owner, &name).await?;
             let is_refused = refused.as_ref().is_some_and(|refused| is_shown_as(&stored, refused));
@@ -159,7 +162,7 @@ impl ServerGrants {
             }
             match self.refresh(owner, &name, refused.as_deref().map(String::as_str), now).await? {
                 Some(refreshed) => return token_of(&refreshed, now),
-                None => tokio::time::sleep(LOOK).await,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
         Err(Unavailable::JustFailed)
@@ -183,7 +186,7 @@ impl ServerGrants {
             && stored.is_for(&self.url, &self.user)
     }
 
-    /// Refreshes a grant unless another node does; then `None`, and it is looked again.
+    /// Refreshes a grant. Returns `None` if another node is doing so; the caller then checks again.
     async fn refresh(
         &self,
         owner: &str,
@@ -209,7 +212,7 @@ impl ServerGrants {
         };
         let is_refused = refused.is_some_and(|refused| is_shown_as(&stored, refused));
         if stored.grant.freshness(now) == Freshness::Fresh && !is_refused {
-            // Another node was quicker, between the look and the claim.
+            // Another node refreshed it between the check and the claim.
             self.end(name, &claim, None).await?;
             return Ok(Some(stored));
         }
@@ -232,7 +235,7 @@ impl ServerGrants {
         }
     }
 
-    /// Writes what a refresh gave.
+    /// Stores a refreshed grant.
     async fn keep(
         &self,
         name: &SignInName,
@@ -245,7 +248,7 @@ impl ServerGrants {
         if self.end(name, claim, Some(record)).await? {
             return Ok(stored);
         }
-        // The person signed out or signed in again meanwhile: nothing is left of this one.
+        // The person signed out or in again meanwhile, so revoke the refreshed tokens.
         let _ = self.client.revoke(&stored.grant, now).await;
         Err(Unavailable::SignInNeeded)
     }
@@ -291,7 +294,8 @@ fn is_shown_as(stored: &StoredGrant, header: &str) -> bool {
     token.is_some_and(|token| shown == Some(token.expose()))
 }
 
-/// The token as the server is shown it: with a proof for each request where it is bound to the grant's key.
+/// The token in the form for the server: with a proof for each request if it is bound to the
+/// grant's key.
 fn token_of(stored: &StoredGrant, now: Timestamp) -> Result<PersonToken, Unavailable> {
     if stored.grant.access_token.is_none() {
         return Err(Unavailable::SignInNeeded);

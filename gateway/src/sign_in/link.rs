@@ -1,5 +1,6 @@
-//! The link by which a person signs in to a server. It is for one person, who first signs in to the gateway: else the link of
-//! an attacker, opened by a victim, would put the victim's account on the attacker's calls.
+//! The link with which a person signs in to a server. It is bound to one person, who must first
+//! sign in to the gateway: otherwise a victim who opens an attacker's link would connect their
+//! account to the attacker's calls.
 
 use super::Asked;
 use super::authorize::place_of;
@@ -21,28 +22,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// How long a link counts.
+/// How long a link is valid.
 const LINK_SECONDS: u64 = 600;
 
 /// `URLElicitationRequiredError` of revision 2025-11-25.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
 
-/// The name of the request for a sign-in among those that a client of revision 2026-07-28 is asked to fulfil.
+/// The name of the sign-in among the input requests to a client of revision 2026-07-28.
 pub(crate) const INPUT_REQUEST: &str = "sign_in";
 
-/// A link, before it is sealed.
+/// The content of a link, before it is sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Link {
     id: String,
     server: String,
-    /// Whose account of the gateway it is for.
+    /// The gateway account that the link is for.
     issuer: String,
     subject: String,
     expires_at: i64,
 }
 
 impl Node {
-    /// Where the caller of a request signs in to a server; `None` if it cannot.
+    /// The link with which the caller of a request signs in to a server; `None` if it cannot.
     pub(crate) fn sign_in_link(&self, visit: &Visit, server: &GatewayServer) -> Option<String> {
         let identity = visit.caller.identity();
         let settings = self.shared.settings();
@@ -67,7 +68,7 @@ impl Node {
     }
 }
 
-/// Whether a client with these capabilities shows URLs to a person.
+/// Whether a client with these capabilities shows URLs to its user.
 pub(crate) fn shows_urls(capabilities: &[u8]) -> bool {
     let offered: Value = serde_json::from_slice(capabilities).unwrap_or_default();
     offered.pointer("/elicitation/url").is_some_and(Value::is_object)
@@ -77,7 +78,8 @@ fn message(server: &str) -> String {
     format!("Sign in to {server} with your own account.")
 }
 
-/// The refusal of a call with the link in the form that a client of revision 2025-11-25 shows to a person by itself.
+/// The refusal of a call, with the link in the form that a client of revision 2025-11-25 shows to
+/// its user.
 pub(crate) fn as_elicitation(refusal: Vec<u8>, visit: &Visit, server: &str, link: &str) -> Vec<u8> {
     let Some(session) = &visit.session else { return refusal };
     if session.version != "2025-11-25" || !shows_urls(&session.askable) {
@@ -98,8 +100,8 @@ pub(crate) fn as_elicitation(refusal: Vec<u8>, visit: &Visit, server: &str, link
     answered(id, "error", &Value::Object(error))
 }
 
-/// In place of the refusal of a request, what a client of revision 2026-07-28 shows to a person: the link. The client makes
-/// the request again with this state.
+/// Replaces the refusal of a request by an input request with the link, for a client of revision
+/// 2026-07-28 to show to its user. The client repeats the request with this state.
 pub(crate) fn as_input_required(
     refusal: Vec<u8>,
     server: &str,
@@ -120,7 +122,7 @@ fn answered(id: &RawValue, name: &str, value: &Value) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","id":{},"{name}":{value}}}"#, id.get()).into_bytes()
 }
 
-/// A refusal whose id stays as its client wrote it.
+/// A refusal that keeps its id as the client wrote it.
 #[derive(Deserialize)]
 struct Refusal<'a> {
     #[serde(borrow)]
@@ -129,7 +131,8 @@ struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    /// A refusal that tells where to sign in. Another one, such as that of a call that could not be recorded, stays as it is.
+    /// A refusal that names where to sign in. Other refusals, such as that of a call that could not
+    /// be recorded, do not match.
     fn with_link(refusal: &[u8]) -> Option<Refusal<'_>> {
         let read: Refusal<'_> = serde_json::from_slice(refusal).ok()?;
         read.error.get("data")?.get("sign_in")?;
@@ -138,7 +141,8 @@ impl Refusal<'_> {
 }
 
 impl Asked<'_> {
-    /// The page that a link leads to. It uses nothing up: programs that preview links must not.
+    /// The page behind a link. It does not use up the link, because programs that preview links
+    /// also load it.
     pub(super) async fn show_link(&self, server: &ServerId) -> Result<Reply, SignInRefusal> {
         let form = Form::read(self.query().as_bytes())?;
         let sealed = form.get("link").ok_or(SignInRefusal::Link)?;
@@ -166,7 +170,7 @@ impl Asked<'_> {
         Ok(page::page(StatusCode::OK, &format!("Sign in to {server}"), &content))
     }
 
-    /// The person goes on: the link is used up, and the browser goes to the server's authorization server.
+    /// Continues: uses up the link, and redirects the browser to the server's authorization server.
     pub(super) async fn follow_link(
         &self,
         server: &ServerId,
@@ -175,7 +179,8 @@ impl Asked<'_> {
         let person = self.person().ok_or(SignInRefusal::Csrf)?;
         person.check_csrf(form.get("csrf"))?;
         let now = now();
-        // Without a link the person began it on the page of their own sign-ins, whose form is bound to them.
+        // Without a link, the person started on the page of their own sign-ins, whose form is bound
+        // to them.
         if let Some(sealed) = form.get("link") {
             let link = self.link(sealed, server)?;
             self.check_person(&link, &person.identity.issuer, &person.identity.subject)?;

@@ -1,6 +1,7 @@
-//! The pages that people see. Plain HTML with one style sheet inside: no script, nothing from elsewhere, no frame.
+//! The pages that people see. Plain HTML with one inline style sheet: no scripts, no external
+//! resources, no frames.
 //!
-//! INVARIANT: every text that is not written here is escaped.
+//! INVARIANT: every text that does not come from this file is escaped.
 
 use super::cookies::Transaction;
 use super::request::AuthorizationRequest;
@@ -20,8 +21,8 @@ use std::sync::LazyLock;
 const STYLE: &str = include_str!("page.css");
 const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// No script at all, no frame, forms to this host only. `form-action` also covers where a form's answer redirects to, so a form
-/// is answered with a page that goes on by itself.
+/// Allows no scripts and no frames, and forms only to this host. `form-action` also applies to
+/// redirects after a form, so forms are answered with a page that forwards by itself.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
@@ -31,7 +32,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 });
 
-/// A text as HTML shows it.
+/// A text escaped for HTML.
 pub(super) struct Escaped<'t>(pub(super) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -50,7 +51,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A page with this title and content, which is HTML.
+/// A page with this title and this HTML content.
 pub(super) fn page(status: StatusCode, title: &str, content: &str) -> Reply {
     whole(status, title, "", content)
 }
@@ -67,7 +68,7 @@ fn whole(status: StatusCode, title: &str, head: &str, content: &str) -> Reply {
         (CONTENT_SECURITY_POLICY, POLICY.clone()),
         (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-        // Not `no-referrer`: browsers would then send forms of this page with `Origin: null`.
+        // Not `no-referrer`: browsers would then send this page's forms with `Origin: null`.
         (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (OPENER, HeaderValue::from_static("same-origin")),
@@ -77,7 +78,7 @@ fn whole(status: StatusCode, title: &str, head: &str, content: &str) -> Reply {
     reply
 }
 
-/// Sends a browser elsewhere.
+/// Redirects a browser.
 pub(super) fn redirect(to: &str) -> Reply {
     let mut reply = reply::empty(StatusCode::SEE_OTHER);
     let headers = reply.headers_mut();
@@ -89,7 +90,7 @@ pub(super) fn redirect(to: &str) -> Reply {
     reply
 }
 
-/// A page that goes on to an address by itself, in answer to a form.
+/// A page that forwards to an address by itself, in response to a form.
 pub(super) fn going_on(to: &str, place: &str) -> Reply {
     let (to, shown) = (Escaped(to), Escaped(place));
     let head = format!("<meta http-equiv=\"refresh\" content=\"0;url={to}\">");
@@ -99,7 +100,7 @@ pub(super) fn going_on(to: &str, place: &str) -> Reply {
     whole(StatusCode::OK, "One moment", &head, &content)
 }
 
-/// The same answer, which has the browser keep or forget cookies.
+/// Adds cookies to a response.
 pub(super) fn with_cookies(
     mut reply: Reply,
     cookies: impl IntoIterator<Item = HeaderValue>,
@@ -121,7 +122,7 @@ pub(super) fn refused(status: StatusCode, why: &str, advice: &str) -> Reply {
     page(status, "Sign-in refused", &content)
 }
 
-/// A page that tells that something is done.
+/// A page that confirms a completed action.
 pub(super) fn done(title: &str, sentence: &str) -> Reply {
     let content = format!(
         "<h1>{}</h1><p role=\"status\">{}</p><p class=\"soft\">You can close this page and go back to the application. <a href=\"/account\">Your sign-ins</a></p>",
@@ -131,12 +132,12 @@ pub(super) fn done(title: &str, sentence: &str) -> Reply {
     page(StatusCode::OK, title, &content)
 }
 
-/// What a person is asked before a client gets tokens.
+/// The question to a person before a client gets tokens.
 pub(super) struct ConsentPage<'a> {
     pub(super) transaction: &'a Transaction,
     pub(super) request: &'a AuthorizationRequest,
     pub(super) redirect: &'a RedirectUri,
-    /// The host of the client's metadata document, where it is known by one.
+    /// The host of the client's metadata document, if it has one.
     pub(super) client_host: Option<&'a str>,
     pub(super) gateway: &'a str,
     pub(super) provider: &'a str,
@@ -147,7 +148,7 @@ impl ConsentPage<'_> {
     pub(super) fn show(&self) -> Reply {
         let AuthorizationRequest { client_name, client_id, resource, .. } = self.request;
         let (name, gateway) = (Escaped(client_name), Escaped(self.gateway));
-        // The name in a document is its client's own word; the host is what was proved.
+        // The name in a document is only claimed by the client; the host is verified.
         let asks = self.client_host.unwrap_or(client_name);
         let known_by = match self.client_host {
             Some(host) => format!(
@@ -188,7 +189,7 @@ impl ConsentPage<'_> {
         page(StatusCode::OK, &format!("Allow {asks}?"), &content)
     }
 
-    /// What is unusual about where the browser goes afterwards.
+    /// A warning if the redirect target is unusual.
     fn warning(&self) -> String {
         let sentence = match (self.redirect.kind(), self.client_host) {
             (RedirectKind::Loopback, _) => {

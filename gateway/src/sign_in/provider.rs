@@ -1,5 +1,5 @@
-//! The identity provider at which people sign in to the gateway (OpenID Connect): where it is, the request that a browser
-//! carries there, and the code that it brings back.
+//! The identity provider at which people sign in to the gateway (OpenID Connect): its metadata, the
+//! browser's request to it, and the exchange of the returned code.
 
 use super::Asked;
 use super::cookies::ProviderLeg;
@@ -25,7 +25,7 @@ use wire::service::{ServiceAddress, ServiceBody, ServiceRequest};
 use zeroize::Zeroizing;
 
 const LIMITS: FetchLimits = FetchLimits { bytes: 256 * 1024, patience: Duration::from_secs(10) };
-/// How long a provider's metadata counts.
+/// How long a provider's metadata is cached.
 const FRESH: Duration = Duration::from_secs(3_600);
 
 /// Why an identity provider cannot be used.
@@ -47,12 +47,12 @@ pub(super) enum ProviderError {
     Answer(&'static str),
 }
 
-/// What a provider says of itself.
+/// The provider's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ProviderMetadata {
     authorization_endpoint: WebUrl,
     token_endpoint: WebUrl,
-    /// Its answers in the browser name the issuer.
+    /// Whether its responses in the browser name the issuer.
     names_issuer: bool,
 }
 
@@ -82,7 +82,7 @@ impl ProviderMetadata {
     }
 }
 
-/// What is known of providers, by their issuers.
+/// A cache of providers' metadata, by issuer.
 #[derive(Debug, Default)]
 pub(super) struct Providers(Mutex<HashMap<String, (Instant, Arc<ProviderMetadata>)>>);
 
@@ -111,7 +111,8 @@ impl Providers {
     }
 }
 
-/// An address that the provider named. One that is not on this machine itself must not send the gateway's secret here.
+/// An address from the provider's metadata. Unless the provider itself runs on this machine, the
+/// gateway's secret must not be sent to an address here.
 fn address(url: &str, issuer: &IssuerSettings) -> Result<ServiceAddress, ProviderError> {
     let parsed =
         url.parse().map_err(|error: wire::BadUrl| ProviderError::Address(error.to_string()))?;
@@ -138,7 +139,7 @@ impl OwnClient {
     }
 }
 
-/// What a leg to a provider needs: its settings, and the gateway's own client there.
+/// The sign-in settings of an issuer, which a request to a provider needs.
 fn sign_in_of(issuer: &IssuerSettings) -> Result<&SignInSettings, ProviderError> {
     issuer.sign_in.as_ref().ok_or(ProviderError::Client)
 }
@@ -155,7 +156,8 @@ impl ProviderLeg {
 }
 
 impl Asked<'_> {
-    /// Begins a sign-in at an identity provider: what has to come back, and where the browser goes.
+    /// Begins a sign-in at an identity provider: returns the values that must come back, and the
+    /// address for the browser.
     pub(super) async fn to_provider(
         &self,
         issuer: &IssuerSettings,
@@ -182,7 +184,7 @@ impl Asked<'_> {
         Ok((leg, format!("{endpoint}{between}{}", query.finish())))
     }
 
-    /// The person whom a code of the identity provider stands for.
+    /// Exchanges the identity provider's code for the person.
     pub(super) async fn person_of_provider(
         &self,
         issuer: &IssuerSettings,
@@ -193,7 +195,7 @@ impl Asked<'_> {
         let settings = sign_in_of(issuer)?;
         let client = OwnClient::read(settings)?;
         let metadata = self.node.shared.sign_ins.providers.of(issuer).await?;
-        // RFC 9207: an answer of another issuer is a mix-up, whatever else it says.
+        // RFC 9207: a response that names another issuer is a mix-up, whatever else it contains.
         match named {
             Some(named) if named != issuer.issuer => return Err(SignInRefusal::Issuer),
             None if metadata.names_issuer => return Err(SignInRefusal::Issuer),
@@ -228,7 +230,7 @@ fn id_token(body: &[u8]) -> Result<Zeroizing<String>, ProviderError> {
     Ok(Zeroizing::new(token.into_owned()))
 }
 
-/// A form that the gateway's client sends.
+/// A form with the gateway's client authentication.
 fn authenticated(
     client: &OwnClient,
     method: ClientAuth,

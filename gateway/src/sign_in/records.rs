@@ -1,5 +1,5 @@
-//! Records of sign-ins in the store. Their content is sealed here, with what names them inside, so that a row that is put in
-//! another one's place does not open.
+//! Records of sign-ins in the store. Their content is sealed here together with the record's name,
+//! so that a row put in place of another does not open.
 
 use super::client::ClientDocuments;
 use super::cookies::is_revoked;
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{Home, Location, SignIn, SignInKind, SignInName, Store, StoreError, Witnessed};
 
-/// What the gateway keeps of people's sign-ins, and what it remembers of clients and identity providers.
+/// The stored sign-ins, and cached data of clients and identity providers.
 pub(crate) struct SignIns {
     home: Home,
     location: Location,
     pub(crate) sealer: Arc<Sealer>,
-    /// A connection of its own, opened with the first sign-in.
+    /// A separate connection, opened with the first sign-in.
     store: Mutex<Option<Witnessed>>,
     pub(super) documents: ClientDocuments,
     pub(super) providers: Providers,
-    /// Who was revoked, and when.
+    /// The revoked callers.
     revoked: ArcSwap<RevokedCallers>,
 }
 
@@ -53,7 +53,7 @@ impl SignIns {
         }
     }
 
-    /// Takes over who was revoked. Returns whether that changed.
+    /// Takes over the revoked callers. Returns whether they changed.
     pub(crate) fn take_revoked(&self, revoked: &Arc<RevokedCallers>) -> bool {
         *self.revoked.swap(revoked.clone()) != **revoked
     }
@@ -62,7 +62,7 @@ impl SignIns {
         is_revoked(identity, since, &self.revoked.load())
     }
 
-    /// Does something with the store, on a thread that may wait.
+    /// Uses the store on a thread that may block.
     pub(crate) async fn with_store<T: Send + 'static>(
         self: &Arc<Self>,
         doing: impl FnOnce(&mut dyn Store) -> Result<T, StoreError> + Send + 'static,
@@ -93,14 +93,14 @@ impl SignIns {
         Ok(SignIn { kind, name, owner: owner.to_owned(), at, expires_at, sealed })
     }
 
-    /// What a record holds; `None` if the gateway did not write it under this name.
+    /// The content of a record; `None` if the gateway did not write it under this name.
     pub(super) fn open<T: DeserializeOwned>(&self, record: &SignIn) -> Option<T> {
         let read: Content<T> = open(&self.sealer, Purpose::SignInRecord, &record.sealed)?;
         let is_own = read.kind == record.kind.as_str() && read.name == record.name.as_str();
         is_own.then_some(read.content)
     }
 
-    /// Notes that something is used up. Returns `false` if it was before.
+    /// Marks something as used. Returns `false` if it was used before.
     pub(super) async fn use_up(
         self: &Arc<Self>,
         name: SignInName,
@@ -134,7 +134,7 @@ pub(super) fn seal<T: Serialize>(
     sealer.seal(purpose, &content)
 }
 
-/// What [`seal`] sealed for the same purpose.
+/// The content that [`seal`] sealed for the same purpose.
 pub(super) fn open<T: DeserializeOwned>(
     sealer: &Sealer,
     purpose: Purpose,
@@ -144,26 +144,26 @@ pub(super) fn open<T: DeserializeOwned>(
     serde_json::from_slice(&content).ok()
 }
 
-/// The name of a record that is found by these parts. They are hashed: a name is short and says nothing.
+/// The record name for these parts. They are hashed, so that the name is short and reveals nothing.
 pub(super) fn name_of(parts: &[&str]) -> Result<SignInName, SealError> {
     let lengths = parts.iter().map(|part| format!("{}:{part}", part.len()));
     let joined: String = lengths.collect();
     sha256_hex(joined.as_bytes()).parse().map_err(|_| SealError::Key)
 }
 
-/// Random bits as a text that fits into a URL, a cookie and the name of a record.
+/// Random bytes from the operating system.
 pub(super) fn random<const BYTES: usize>() -> Result<[u8; BYTES], SealError> {
     let mut bytes = [0_u8; BYTES];
     getrandom::fill(&mut bytes).map_err(SealError::NoRandomness)?;
     Ok(bytes)
 }
 
-/// 128 random bits, for names.
+/// 128 random bits as text, for names.
 pub(super) fn random_id() -> Result<String, SealError> {
     Ok(hex::encode(random::<16>()?))
 }
 
-/// A moment so many seconds later.
+/// The moment this many seconds later.
 pub(super) fn after(moment: Timestamp, seconds: u64) -> Timestamp {
     let milliseconds = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     Timestamp(moment.0.saturating_add(milliseconds))

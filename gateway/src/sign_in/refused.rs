@@ -1,4 +1,5 @@
-//! Why a sign-in does not go on: a stable code for receipts, what OAuth calls it, and the words for a person or a client.
+//! Why a sign-in is refused: a stable code for receipts, the OAuth error code, and a message for a
+//! person or a client.
 
 use super::provider::ProviderError;
 use super::{Asked, SignInRoute, page};
@@ -14,10 +15,10 @@ use settings::gateway::BadRedirectUri;
 use std::sync::Arc;
 use store::StoreError;
 
-/// The event that tells of a refused sign-in.
+/// The event of a refused sign-in.
 pub(crate) const REFUSED_EVENT: &str = "oauth.refused";
 
-/// Why a request about a sign-in is refused.
+/// Why a sign-in request is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SignInRefusal {
     #[error("the request cannot be read: {0}")]
@@ -113,7 +114,7 @@ impl From<StoreError> for SignInRefusal {
 }
 
 impl SignInRefusal {
-    /// The code of receipts. It never changes.
+    /// The code in receipts, which is stable.
     pub(super) fn code(&self) -> &'static str {
         match self {
             SignInRefusal::BadRequest(_) | SignInRefusal::Missing(_) => "oauth_bad_request",
@@ -156,7 +157,7 @@ impl SignInRefusal {
         }
     }
 
-    /// What of a server's sign-in was wrong, in the code that `holdpoint sign-in` has for it.
+    /// The cause of a failed sign-in at a server, as the code that `holdpoint sign-in` uses.
     fn cause(&self) -> Option<&'static str> {
         match self {
             SignInRefusal::UpstreamAnswer(error) => Some(error.code()),
@@ -164,7 +165,7 @@ impl SignInRefusal {
         }
     }
 
-    /// The error code of RFC 6749 and RFC 8707.
+    /// The error code of RFC 6749 or RFC 8707.
     pub(super) fn oauth_error(&self) -> &'static str {
         match self {
             SignInRefusal::UnknownClient
@@ -206,7 +207,7 @@ impl SignInRefusal {
         }
     }
 
-    /// What a person can do about it.
+    /// What the person can do about it.
     fn advice(&self) -> &'static str {
         match self {
             SignInRefusal::UnknownClient
@@ -244,7 +245,7 @@ impl SignInRefusal {
         }
     }
 
-    /// What a stranger is shown. Faults of the gateway's own are for its operator.
+    /// The message for a stranger. Internal errors are only for the operator.
     fn shown(&self) -> String {
         match self {
             SignInRefusal::Store(_) | SignInRefusal::Seal(_) => {
@@ -262,14 +263,14 @@ impl SignInRefusal {
 }
 
 impl Asked<'_> {
-    /// The answer to a request that is refused, and a line about it.
+    /// The response to a refused request; also records it.
     pub(super) fn refuse(&self, route: &SignInRoute, refusal: &SignInRefusal) -> Reply {
         self.note_refused(refusal);
         match route {
             SignInRoute::Token | SignInRoute::Revoke | SignInRoute::Metadata => {
                 let body =
                     json!({"error": refusal.oauth_error(), "error_description": refusal.shown()});
-                // RFC 6749 §5.2 has one status for what is the client's fault.
+                // RFC 6749 §5.2 has a single status for errors of the client.
                 let status = match refusal.status() {
                     status if status.is_server_error() => status,
                     _ => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! What a client asks for at the authorization endpoint, read from its query. Pure.
+//! Parses a client's request to the authorization endpoint. Pure.
 
 use super::form::Form;
 use super::refused::SignInRefusal;
@@ -10,17 +10,19 @@ use serde::{Deserialize, Serialize};
 use settings::gateway::{RedirectUri, WebOrigin};
 use sha2::{Digest, Sha256};
 
-/// What every client gets: to call, in the person's name, what the policies let that person call.
+/// The scope of every client: to make any call, in the person's name, that the policies permit that
+/// person.
 pub(super) const SCOPE: &str = "mcp";
-/// Accepted from clients that ask for it; every client may refresh its tokens.
+/// Accepted from clients that ask for it, although every client may refresh its tokens.
 const OFFLINE: &str = "offline_access";
-/// A SHA-256 in base64url.
+/// The length of a SHA-256 hash in base64url.
 const CHALLENGE_CHARACTERS: usize = 43;
 /// RFC 7636 §4.1.
 const VERIFIER_CHARACTERS: std::ops::RangeInclusive<usize> = 43..=128;
 const MAX_STATE_BYTES: usize = 1_024;
 
-/// The parameters that say where an error goes. Until both are known to be the client's, no browser is redirected.
+/// The parameters that determine where errors are sent. The browser is not redirected before both
+/// are known to be the client's.
 #[derive(Debug)]
 pub(super) struct RequestHead<'f> {
     pub(super) client_id: &'f str,
@@ -39,18 +41,18 @@ impl<'f> RequestHead<'f> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AuthorizationRequest {
     pub(super) client_id: String,
-    /// What the client calls itself.
+    /// The client's own name for itself.
     pub(super) client_name: String,
     pub(super) redirect_uri: String,
     pub(super) state: Option<String>,
     pub(super) challenge: String,
     pub(super) scopes: Vec<String>,
-    /// The exact URL that tokens are for.
+    /// The exact URL that the tokens are for.
     pub(super) resource: String,
 }
 
 impl AuthorizationRequest {
-    /// Reads the rest of a request whose client and redirect address are known.
+    /// Parses the rest of a request whose client and redirect address are verified.
     pub(super) fn read(
         form: &Form,
         head: &RequestHead<'_>,
@@ -65,7 +67,8 @@ impl AuthorizationRequest {
         let challenge = form.get("code_challenge").ok_or(SignInRefusal::Pkce)?;
         let is_challenge = challenge.len() == CHALLENGE_CHARACTERS
             && URL_SAFE_NO_PAD.decode(challenge).is_ok_and(|hash| hash.len() == 32);
-        // Without a method RFC 7636 means `plain`, which proves nothing to one who saw the request.
+        // Without a method, RFC 7636 means `plain`, which an attacker who saw the request can
+        // satisfy.
         if !is_challenge || form.get("code_challenge_method") != Some("S256") {
             return Err(SignInRefusal::Pkce);
         }
@@ -81,13 +84,13 @@ impl AuthorizationRequest {
         })
     }
 
-    /// Where the browser goes with a code or an error.
+    /// The redirect address with a code or an error.
     pub(super) fn answer(&self, public_url: &WebOrigin, parameters: &[(&str, &str)]) -> String {
         answer(&self.redirect_uri, self.state.as_deref(), public_url, parameters)
     }
 }
 
-/// The client's `state`, which goes back to it as it is.
+/// The client's `state`, which is returned unchanged.
 pub(super) fn state_of(form: &Form) -> Result<Option<String>, SignInRefusal> {
     match form.get("state") {
         Some(state) if state.len() > MAX_STATE_BYTES => {
@@ -97,7 +100,8 @@ pub(super) fn state_of(form: &Form) -> Result<Option<String>, SignInRefusal> {
     }
 }
 
-/// A redirect address with these parameters behind those that it has, the client's `state`, and who answers (RFC 9207).
+/// A redirect address with these parameters appended, the client's `state`, and the issuer of the
+/// response (RFC 9207).
 pub(super) fn answer(
     redirect_uri: &str,
     state: Option<&str>,
@@ -114,15 +118,15 @@ pub(super) fn answer(
     format!("{redirect_uri}{between}{}", query.finish())
 }
 
-/// The scopes that are granted. RFC 6749 §3.3 lets a server leave out what it does not know.
+/// The granted scopes. RFC 6749 §3.3 lets a server ignore scopes that it does not know.
 pub(super) fn scopes(asked: Option<&str>) -> Result<Vec<String>, SignInRefusal> {
     let Some(asked) = asked else { return Ok(vec![SCOPE.to_owned()]) };
     let is_known = asked.split(' ').any(|scope| [SCOPE, OFFLINE].contains(&scope));
     if is_known { Ok(vec![SCOPE.to_owned()]) } else { Err(SignInRefusal::Scope) }
 }
 
-/// What tokens are for (RFC 8707): an MCP path of this gateway, `/mcp` if none is named. Never the admin API: a client must not
-/// approve what it was held for.
+/// The resource of the tokens (RFC 8707): an MCP path of this gateway, `/mcp` by default. Never the
+/// admin API: a client must not approve what it was held for.
 pub(super) fn resource(
     asked: Option<&str>,
     public_url: &WebOrigin,
@@ -137,7 +141,7 @@ pub(super) fn resource(
     }
 }
 
-/// Whether a verifier is the one whose hash the client sent before.
+/// Whether a verifier matches the hash that the client sent before.
 pub(super) fn verifies(verifier: &str, challenge: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let is_verifier =

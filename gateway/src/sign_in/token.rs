@@ -1,4 +1,5 @@
-//! The token and revocation endpoints. Clients have no secret; what they prove is the PKCE verifier.
+//! The token and revocation endpoints. Clients have no secret; they prove themselves by the PKCE
+//! verifier.
 
 use super::Asked;
 use super::cookies::is_revoked;
@@ -18,15 +19,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use settings::gateway::ProxySettings;
 
-/// What a refresh token begins with.
+/// The prefix of refresh tokens.
 const REFRESH_PREFIX: &str = "hpr_";
-/// How long it is remembered that a code was used: longer than it counts.
+/// How long a used code is remembered: longer than a code is valid.
 const USED_CODE_SECONDS: u64 = 600;
 
-/// What a client redeems for its first tokens, before it is sealed.
+/// The content of an authorization code, before it is sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AuthorizationCode {
-    /// Also names the family of tokens that begins with it.
+    /// Also identifies the family of tokens that begins with it.
     pub(super) id: String,
     pub(super) client_id: String,
     pub(super) redirect_uri: String,
@@ -69,7 +70,7 @@ impl Asked<'_> {
             return Err(SignInRefusal::Verifier);
         }
         check_resource(form, &code.resource)?;
-        // The operator may have taken the client away since.
+        // The operator may have removed the client since.
         self.client(&code.client_id, proxy).await?;
         if is_revoked(&code.identity, Timestamp(code.at), &self.node.authenticator().revoked()) {
             return Err(SignInRefusal::Revoked);
@@ -77,7 +78,8 @@ impl Asked<'_> {
         let name = code.id.parse().map_err(|_| SignInRefusal::Code)?;
         let principal = code.identity.principal();
         if !sign_ins.use_up(name, &principal, now, after(now, USED_CODE_SECONDS)).await? {
-            // One of the two who have the code is not the client: what was issued for it ends.
+            // One of the two holders of the code is an attacker: end everything that was issued for
+            // it.
             sign_ins.end_family(&code.id, proxy, now).await?;
             self.note(
                 "oauth.tokens.revoked",
@@ -161,7 +163,7 @@ impl Asked<'_> {
         Ok(reply::json(StatusCode::OK, [Bytes::from(body.to_string())]))
     }
 
-    /// RFC 7009. A token that is unknown is answered as one that was revoked.
+    /// RFC 7009. An unknown token gets the same response as a revoked one.
     pub(super) async fn revoke(&self, form: &Form) -> Result<Reply, SignInRefusal> {
         let proxy = self.proxy().ok_or(SignInRefusal::UnknownClient)?;
         let (token, client_id) = (form.needed("token")?, form.needed("client_id")?);
@@ -187,7 +189,7 @@ impl Asked<'_> {
     }
 }
 
-/// RFC 8707 §2.2: the resource may be named again, and is the same.
+/// RFC 8707 §2.2: the resource may be repeated, but must be the same.
 fn check_resource(form: &Form, resource: &str) -> Result<(), SignInRefusal> {
     match form.get("resource") {
         Some(named) if named != resource => Err(SignInRefusal::Target),

@@ -1,4 +1,4 @@
-//! A person's sign-in at the authorization server of a server, and its end.
+//! Signs a person in at the authorization server of a server, and out again.
 
 use super::Asked;
 use super::account::{day, row};
@@ -29,7 +29,7 @@ use store::{SignIn, SignInKind};
 /// How long a person may take at the authorization server.
 const PENDING_SECONDS: u64 = 600;
 
-/// A sign-in that has begun, as it is kept.
+/// A sign-in in progress, as stored.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredPending {
     person: WrittenIdentity,
@@ -50,14 +50,14 @@ impl From<SignInError> for SignInRefusal {
     }
 }
 
-/// How a server is reached that people sign in to; `None` for any other.
+/// The settings of a server that people sign in to; `None` for any other.
 pub(super) fn person_reach(reach: &Reach) -> Option<(&UrlSettings, &UserGrantSettings)> {
     let Reach::Url(url) = reach else { return None };
     let Credentials::User(user) = &url.credentials else { return None };
     Some((url, user))
 }
 
-/// The client that signs people in to a server and refreshes their tokens.
+/// The OAuth client that signs people in to a server and refreshes their tokens.
 pub(super) fn client_of(
     url: &UrlSettings,
     user: &UserGrantSettings,
@@ -71,7 +71,7 @@ pub(super) fn client_of(
     }))
 }
 
-/// The addresses that authorization servers of servers send people back to.
+/// The redirect addresses for servers' authorization servers.
 pub(super) fn redirect_uris(settings: &GatewaySettings, public_url: &WebOrigin) -> Vec<String> {
     let servers = settings.servers.values().filter(|server| person_reach(&server.reach).is_some());
     servers.map(|server| redirect_uri(public_url, &server.id)).collect()
@@ -81,7 +81,7 @@ fn redirect_uri(public_url: &WebOrigin, server: &ServerId) -> String {
     format!("{public_url}/oauth/callback/{server}")
 }
 
-/// What names a sign-in that has begun: what comes back in the browser.
+/// The name of a sign-in in progress, derived from the `state` that comes back in the browser.
 fn pending_name(query: &str) -> Option<store::SignInName> {
     let mut states =
         url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "state");
@@ -90,7 +90,7 @@ fn pending_name(query: &str) -> Option<store::SignInName> {
 }
 
 impl Asked<'_> {
-    /// A server that people sign in to: its client, its URL, and how they sign in.
+    /// The client, URL and sign-in settings of a server that people sign in to.
     pub(super) fn person_server(
         &self,
         server: &ServerId,
@@ -102,7 +102,7 @@ impl Asked<'_> {
         Ok((client, url.url.as_str().to_owned(), user.clone()))
     }
 
-    /// Begins a sign-in at the authorization server of a server. Returns where the browser goes.
+    /// Starts a sign-in at a server's authorization server. Returns the address for the browser.
     pub(super) async fn to_upstream(
         &self,
         person: &Person,
@@ -137,7 +137,7 @@ impl Asked<'_> {
                 redirect_uri: &redirect_uri,
                 scopes: &user.scopes,
                 random: random()?,
-                // A key of its own for each sign-in, sealed and kept with its tokens.
+                // Each sign-in has its own key, sealed and stored with its tokens.
                 dpop: found.uses_dpop().then(DpopKey::generate).transpose()?,
             },
         )?;
@@ -155,7 +155,7 @@ impl Asked<'_> {
         Ok(begun.url)
     }
 
-    /// The client that was registered by hand.
+    /// The client that was registered manually.
     async fn known_client(
         &self,
         user: &UserGrantSettings,
@@ -186,7 +186,7 @@ impl Asked<'_> {
         }))
     }
 
-    /// Where the authorization server of a server sends a browser back to.
+    /// The redirect target of a server's authorization server.
     pub(super) async fn upstream_callback(
         &self,
         server: &ServerId,
@@ -198,7 +198,7 @@ impl Asked<'_> {
         let record = sign_ins
             .with_store(move |store| {
                 let record = store.sign_in(SignInKind::Pending, &name)?;
-                // INVARIANT: of two requests with the same answer one goes on.
+                // INVARIANT: of two requests with the same response, only one proceeds.
                 let was_there = store.remove_sign_in(SignInKind::Pending, &name)?;
                 Ok(record.filter(|record| was_there && now < record.expires_at))
             })
@@ -207,7 +207,7 @@ impl Asked<'_> {
         let stored: StoredPending = sign_ins.open(&record).ok_or(SignInRefusal::State)?;
         let is_same = stored.person.principal() == person.principal();
         if stored.server != server.as_str() || !is_same {
-            // The answer to one person's sign-in, in the browser of another.
+            // The response to one person's sign-in came in another person's browser.
             return Err(SignInRefusal::OtherPerson);
         }
         let (client, _, _) = self.person_server(server)?;
@@ -235,7 +235,7 @@ impl Asked<'_> {
         Ok(page::done(&format!("Signed in to {server}"), &sentence))
     }
 
-    /// The servers that a person signed in to, for the page that lists them.
+    /// The list of servers that a person signed in to, for the account page.
     pub(super) async fn servers_part(&self, person: &Person) -> Result<String, SignInRefusal> {
         let settings = self.node.shared.settings();
         if redirect_uris(&settings, &self.public_url).is_empty() {
@@ -316,12 +316,12 @@ impl Asked<'_> {
             .await?;
         self.forget_tokens(server);
         let Some(record) = record else { return Ok(()) };
-        self.node.shared.take_back(&record, "person").await;
+        self.node.shared.revoke_tokens(&record, "person").await;
         Ok(())
     }
 
-    /// Has this node read people's tokens for a server again: what a person did counts for the calls that begin after it.
-    /// Other nodes find it in the store.
+    /// Makes this node read people's tokens for a server again, so that the change applies to later
+    /// calls. Other nodes read it from the store.
     fn forget_tokens(&self, server: &str) {
         let id: Option<ServerId> = server.parse().ok();
         let catalog = self.node.catalog();
@@ -332,8 +332,8 @@ impl Asked<'_> {
 }
 
 impl Shared {
-    /// Revokes, where they were issued, the tokens of a record that was removed, and tells of it.
-    async fn take_back(&self, record: &SignIn, reason: &str) {
+    /// Revokes the tokens of a removed record at their issuer, and records it.
+    async fn revoke_tokens(&self, record: &SignIn, reason: &str) {
         let Some(stored) = self.sign_ins.open::<StoredGrant>(record) else { return };
         let settings = self.settings();
         let reach = stored.server.parse().ok().and_then(|id: ServerId| settings.servers.get(&id));
@@ -360,7 +360,7 @@ impl Shared {
 }
 
 impl Node {
-    /// Takes over who was revoked, and ends their access to servers.
+    /// Applies revocations: ends the revoked callers' access to servers.
     pub(crate) fn end_revoked_sign_ins(self: &Arc<Self>) {
         let sign_ins = Arc::clone(&self.shared.sign_ins);
         if !sign_ins.take_revoked(&self.authenticator().revoked()) {
@@ -374,7 +374,8 @@ impl Node {
                 for record in store.sign_ins(SignInKind::Grant)? {
                     let is_gone = own.open::<StoredGrant>(&record).is_some()
                         && own.open_grant(&record).is_none();
-                    // Of several nodes the one that removes it tells the authorization server.
+                    // Of several nodes, only the one that removes the record notifies the
+                    // authorization server.
                     if is_gone && store.remove_sign_in(SignInKind::Grant, &record.name)? {
                         ended.push(record);
                     }
@@ -384,7 +385,7 @@ impl Node {
             match ended.await {
                 Ok(ended) => {
                     for record in ended {
-                        node.shared.take_back(&record, "revoked").await;
+                        node.shared.revoke_tokens(&record, "revoked").await;
                     }
                 }
                 Err(error) => node

@@ -25,7 +25,7 @@ fn arguments(limit: u64) -> Value {
     json!({"path": CANARY, "limit": limit})
 }
 
-/// The calls that wait for a person.
+/// The calls that wait for approval.
 async fn waiting(stage: &Stage, admin: &str) -> Vec<Value> {
     let answer = stage.admin("GET", "/approvals", admin).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -59,7 +59,7 @@ async fn a_call_waits_for_another_person_and_is_made_once() {
     let (stage, session) = stage(WAITS).await;
     let arguments = arguments(1);
     let call = || stage.call("ada", &session, "reports__write_report", &arguments);
-    // Refused.
+    // Refused first.
     let refusing = async {
         let shown = one_waiting(&stage, "bob").await;
         assert_eq!(shown["arguments"], arguments, "the approver sees what would be sent");
@@ -73,7 +73,7 @@ async fn a_call_waits_for_another_person_and_is_made_once() {
     let (answer, ()) = tokio::join!(call(), refusing);
     assert_eq!(answer["error"]["data"]["reason"], "forbidden", "{answer}");
     assert_eq!(calls(&stage), 0);
-    // Asked again and granted.
+    // Asked again, and granted.
     let granting = async {
         let shown = one_waiting(&stage, "bob").await;
         assert_eq!(decide(&stage, "bob", &shown["id"], "grant").await, 200);
@@ -81,7 +81,7 @@ async fn a_call_waits_for_another_person_and_is_made_once() {
     let (answer, ()) = tokio::join!(call(), granting);
     assert!(answer.get("result").is_some(), "{answer}");
     assert_eq!(calls(&stage), 1);
-    // One decision line for each call, and the second names who granted it.
+    // Each call has one decision line, and the second one names the approver.
     let lines = decisions(&stage);
     assert_eq!(lines.len(), 2, "{lines:#?}");
     assert_eq!(lines[0]["decision"]["result"], "deny");
@@ -113,16 +113,16 @@ async fn a_grant_counts_for_one_retry_of_the_same_call_only() {
     let id = error["data"]["approval_id"].clone();
     assert_eq!(call(1).await["error"]["data"]["approval_id"], id, "the same approval");
     assert_eq!(decide(&stage, "bob", &id, "grant").await, 200);
-    // Other arguments are another call.
+    // A call with other arguments is a different call.
     let other = call(2).await;
     assert_eq!(other["error"]["code"], 1014, "{other}");
     assert_ne!(other["error"]["data"]["approval_id"], id);
     assert_eq!(calls(&stage), 0);
-    // Another caller's call is another call.
+    // Another caller's call is a different call.
     let session = stage.begin("/mcp", "eve").await;
     let eve = stage.call("eve", &session, "reports__write_report", &arguments(1)).await;
     assert_eq!(eve["error"]["code"], 1014, "{eve}");
-    // The same members in another order are the same call.
+    // The same members in a different order are the same call.
     let answer = call(1).await;
     assert!(answer.get("result").is_some(), "{answer}");
     let replayed = call(1).await;
@@ -194,7 +194,7 @@ async fn a_person_of_one_organization_decides_on_no_call_of_another() {
         assert_eq!(said, 409, "they are not told that there is such a call");
     }
     assert_eq!(call().await["error"]["data"]["approval_id"], id, "it waits still");
-    // People of the same organization, and of none, may.
+    // People of the same organization, or of none, may see it.
     assert_eq!(waiting(&stage, "dora").await.len(), 1);
     assert_eq!(waiting(&stage, "bob@acme").await.len(), 1);
     assert_eq!(decide(&stage, "bob@acme", &id, "grant").await, 200);
@@ -209,7 +209,7 @@ async fn a_grant_is_for_the_people_and_the_policy_that_had_to_be_asked() {
         tools: vec![tool("write_report", "Writes.")],
         policies: BY_GROUP,
         gateway: ANSWERS,
-        // One principal, which comes back with other groups.
+        // One principal that comes back with different groups.
         principals: &[("ada#1", &["staff"]), ("ada#2", &["temps"]), ("ada#3", &["guests"])],
         admins: &[("bob", &["leads"])],
         ..Setting::default()
@@ -226,7 +226,7 @@ async fn a_grant_is_for_the_people_and_the_policy_that_had_to_be_asked() {
                 assert_eq!(decide(&stage, "bob", &id, "grant").await, 200, "{answer}");
                 ids.push(id);
             }
-            // Other people would have to decide, or another policy asks the same people.
+            // Other people would have to decide, or a different policy asks the same people.
             1 | 2 => {
                 assert_eq!(answer["error"]["code"], 1014, "{key}: {answer}");
                 let id = answer["error"]["data"]["approval_id"].clone();
@@ -256,7 +256,7 @@ async fn a_call_whose_client_left_while_it_waited_for_a_person_is_not_made() {
     until("the call has ended", async || in_flight(&stage).await == 0).await;
     let id = one_waiting(&stage, "bob").await["id"].clone();
     assert_eq!(decide(&stage, "bob", &id, "grant").await, 200);
-    // The grant is there for the same call, whose client waits for its answer.
+    // The grant applies to the same call, whose client waits for the answer.
     let answer = stage.call("ada", &session, "reports__write_report", &arguments(1)).await;
     assert!(answer.get("result").is_some(), "{answer}");
     assert_eq!(calls(&stage), 1);
@@ -268,7 +268,7 @@ async fn a_call_whose_client_left_while_it_waited_for_a_list_uses_up_no_grant() 
     let asked = first.call("ada", &session, "reports__write_report", &arguments(1)).await;
     assert_eq!(decide(&first, "bob", &asked["error"]["data"]["approval_id"], "grant").await, 200);
     first.node.clone().shut_down(std::time::Duration::from_secs(1)).await;
-    // The next node has to list the tools before it makes a call, and the server takes its time.
+    // The next node has to list the tools before it makes a call, and the server is slow.
     let list_gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     first.script.lock().unwrap().list_gate = Some(list_gate.clone());
     let lists = first.script.lock().unwrap().count("tools/list");

@@ -75,7 +75,7 @@ async fn a_body_that_is_not_one_json_message_is_refused() {
     let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"reports__read_report","arguments":{"path":"a","path":"/etc/passwd"}}}"#;
     let answer = stage.post("/mcp", "ada", &[own], twice).await.json();
     assert_eq!(answer["error"]["code"], -32600, "two members of one name: {answer}");
-    // The length alone is enough: nothing of the body is waited for.
+    // The length alone is enough for a refusal: the body is not awaited.
     let request = format!(
         "POST /mcp HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\naccept: application/json\r\nmcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n",
         stage.address,

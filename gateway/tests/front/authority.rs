@@ -1,5 +1,6 @@
-//! An authorization server and a Vault on loopback, played by the test. Vault's answers are those that its documentation
-//! shows for the KV engine, version 2, and for the AppRole method; it is not HashiCorp's server.
+//! An authorization server and a Vault on loopback, simulated by the test. The Vault responses are
+//! those documented for the KV engine, version 2, and for the AppRole method; it is not HashiCorp's
+//! server.
 
 use crate::stage::answer_with;
 use base64::Engine;
@@ -16,16 +17,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const GATEWAY_AUDIENCE: &str = "https://gateway.example";
 pub(crate) const SERVER_AUDIENCE: &str = "https://reports.example/mcp";
 
-/// What the authorization server does with a request for a token.
+/// How the authorization server responds to a token request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Issuing {
-    /// Issues one for the audience that was asked for, for so many seconds.
+    /// Issues a token for the requested audience, valid for this many seconds.
     Right(u64),
-    /// For this audience instead.
+    /// Issues a token for this audience instead.
     For(&'static str),
     /// Returns the subject token.
     SubjectToken,
-    /// Returns this one.
+    /// Returns this token.
     This(String),
     Status(u16),
 }
@@ -33,17 +34,17 @@ pub(crate) enum Issuing {
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) issuing: Issuing,
-    /// The forms that came to the token endpoint, with the `authorization` header under its name.
+    /// The forms received by the token endpoint, with the `authorization` header under its name.
     pub(crate) forms: Vec<BTreeMap<String, String>>,
     pub(crate) issued: Vec<String>,
-    /// The forms that came to the revocation endpoint.
+    /// The forms received by the revocation endpoint.
     pub(crate) revoked: Vec<BTreeMap<String, String>>,
-    /// Secrets in Vault, by their path, each with its fields.
+    /// Secrets in Vault by path, each with its fields.
     pub(crate) secrets: BTreeMap<String, Value>,
-    /// The tokens of Vault that count.
+    /// The valid Vault tokens.
     pub(crate) vault_tokens: Vec<String>,
     pub(crate) vault_requests: Vec<String>,
-    /// Another token endpoint than its own, in its metadata.
+    /// A false token endpoint to put into the metadata.
     pub(crate) token_endpoint: Option<String>,
 }
 
@@ -78,7 +79,7 @@ impl Authority {
         Authority { address, played, key }
     }
 
-    /// The lines of a configuration that accept tokens of this issuer.
+    /// The configuration lines that accept tokens of this issuer.
     pub(crate) fn issuer(&self) -> String {
         let url = self.url();
         format!(
@@ -101,7 +102,7 @@ impl Authority {
         )
     }
 
-    /// An access token that names the gateway and the server.
+    /// An access token whose audience includes both the gateway and the server.
     pub(crate) fn token_for_both(&self, subject: &str) -> String {
         sign(
             &self.key,
@@ -112,7 +113,7 @@ impl Authority {
         )
     }
 
-    /// A token for any audience that expires in so many seconds.
+    /// A token for any audience that expires in this many seconds.
     pub(crate) fn token_for(&self, audience: &str, lifetime: i64) -> String {
         let expires = i64::try_from(seconds()).expect("small") + lifetime;
         sign(&self.key, &json!({"sub": "ada", "aud": audience, "exp": expires}))
@@ -195,7 +196,8 @@ async fn respond(
     response.body(Full::new(Bytes::from(answer.to_string()))).expect("a response")
 }
 
-/// What a code stands for: it has the claims of the ID token in it, so that a test can give any.
+/// The identity behind a code: the code contains the claims of the ID token, so that a test can
+/// choose any.
 fn identity_of(form: &BTreeMap<String, String>, host: &str) -> Value {
     let claims = URL_SAFE_NO_PAD.decode(&form["code"]).unwrap_or_default();
     let mut claims: Value = serde_json::from_slice(&claims).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What servers are shown in place of the caller's token, and what is refused rather than passed on.
+//! Which credentials servers get in place of the caller's token, and which requests are refused
+//! instead of passed on.
 
 use crate::authority::{Authority, Issuing, SERVER_AUDIENCE};
 use crate::stage::{Answer, EVERYTHING, Setting, Stage, tool, until};
@@ -8,10 +9,11 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The client of the gateway at the authorization server. Tests share one environment, so the secret is in a file.
+/// The gateway's client at the authorization server. Tests share one environment, so the secret is
+/// in a file.
 const CLIENT: &str = "gateway:canary-client-secret";
 
-/// An identity of age, and a file that the program encrypted for it: `ISSUES=canary-of-age-1`.
+/// An age identity, and a file encrypted for it with the `age` program: `ISSUES=canary-of-age-1`.
 const AGE_KEY: &str = "AGE-SECRET-KEY-1YY2VZHYQ5KD785J6PC9JD0KU6NH5AZJNN8NEPC5JNS0P8ZQRFJFQ52QYLL";
 const AGE_FILE: &str = "-----BEGIN AGE ENCRYPTED FILE-----
 YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IFgyNTUxOSAwYitlWE5pOElkZ0E5THNF
@@ -25,13 +27,13 @@ WjZkNFZtYTBadnZxcHpNWVIxYzFVeU0K8YH6hIWvCYtpGgWGbhiMPthNLZ4UfYv2
 struct Scene {
     authority: Authority,
     stage: Stage,
-    /// What a collector of spans was sent.
+    /// The requests to a collector of spans.
     spans: Taken,
     _files: tempfile::TempDir,
 }
 
 impl Scene {
-    /// A gateway whose server has these credentials; `CLIENT` and `SECRET` in them are files.
+    /// A gateway whose server has these credentials; `CLIENT` and `SECRET` in them stand for files.
     async fn open(credentials: &str, more: &str, policies: &str) -> Scene {
         let authority = Authority::open().await;
         let files = tempfile::tempdir().unwrap();
@@ -76,7 +78,7 @@ impl Scene {
         Scene::open(&credentials, "", EVERYTHING).await
     }
 
-    /// Begins a session as the caller with this token, and calls a tool in it.
+    /// Begins a session with this token, and calls a tool in it.
     async fn call_with(&self, token: &str, more: &[(&str, &str)], arguments: &Value) -> Value {
         self.call_tool("read_report", token, more, arguments).await
     }
@@ -116,7 +118,7 @@ impl Scene {
         self.call_with(token, &[], &json!({"path": "a"})).await
     }
 
-    /// The `authorization` headers that the server was shown with one method.
+    /// The `authorization` headers that the server got with one method.
     fn shown(&self, method: &str) -> Vec<String> {
         let script = self.stage.script.lock().unwrap();
         let of_method = script.asked.iter().filter(|(asked, _, _)| asked == method);
@@ -200,7 +202,7 @@ async fn an_exchanged_token_is_taken_back_with_its_principal_and_no_other_is() {
     let [form] = taken_back().try_into().unwrap();
     assert_eq!((&form["token"], &*form["token_type_hint"]), (&issued[0], "access_token"));
     assert!(form["authorization"].starts_with("Basic "), "{form:?}");
-    // The caller's own token is refused, and the other caller goes on with the token that it had.
+    // The caller's own token is refused, and the other caller continues with its existing token.
     let headers = [("authorization", format!("Bearer {ada}"))];
     let headers: Vec<(&str, &str)> =
         headers.iter().map(|(name, value)| (*name, &**value)).collect();
@@ -211,7 +213,7 @@ async fn an_exchanged_token_is_taken_back_with_its_principal_and_no_other_is() {
     .await;
     assert_eq!(text(&scene.call(&eve).await), "read_report a");
     assert_eq!(scene.authority.played.lock().unwrap().issued.len(), 2);
-    // A revoked server has all of its tokens taken back, and the next call obtains another one.
+    // All tokens of a revoked server are revoked, and the next call obtains a new one.
     let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
     let body = json!({"kind": "server", "value": "reports"}).to_string();
     let revoked = scene.stage.send("POST", "/admin/v1/incident/revoke", &headers, &body).await;
@@ -239,7 +241,7 @@ async fn two_agents_of_one_person_share_neither_token_nor_session() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_token_that_can_be_exchanged_there_is_no_credential() {
     let scene = Scene::exchanging().await;
-    // Someone else has made the server known.
+    // Another caller has already caused the server to be observed.
     scene.call(&scene.authority.token("ada", "read")).await;
     let key = scene.stage.key("eve").to_owned();
     let refused = scene.call(&key).await;
@@ -263,7 +265,7 @@ async fn an_authorization_server_that_is_down_or_wrong_stops_calls_until_it_is_r
         (Issuing::SubjectToken, "passthrough_blocked"),
     ] {
         scene.authority.played.lock().unwrap().issuing = issuing.clone();
-        // One that the server would accept as well, if it came to see it.
+        // A token that the server would accept as well, if it got to see it.
         let token = scene.authority.token_for_both("ada");
         let before = scene.shown("tools/call").len();
         let refused = scene.call(&token).await;
@@ -282,7 +284,8 @@ async fn a_token_that_the_server_refuses_is_renewed_once() {
     let scene = Scene::exchanging().await;
     let token = scene.authority.token("ada", "read");
     scene.call(&token).await;
-    // The server forgets the first token, as after a restart or a revocation; any later one is accepted.
+    // The server forgets the first token, as after a restart or a revocation, and accepts any later
+    // one.
     let first = scene.authority.played.lock().unwrap().issued[0].clone();
     let signature = |token: &str| token.rsplit_once('.').unwrap().1.to_owned();
     scene.stage.script.lock().unwrap().accepts = Some(vec!["Bearer nothing".to_owned()]);
@@ -290,7 +293,7 @@ async fn a_token_that_the_server_refuses_is_renewed_once() {
     assert_eq!(reason(&refused), "credential_unavailable");
     let forms = scene.authority.played.lock().unwrap().forms.len();
     assert_eq!(forms, 2, "it was renewed once");
-    // A server that refuses everything does not make the gateway ask for a token with every call.
+    // A server that refuses everything does not make the gateway request a token for every call.
     for _ in 0..5 {
         assert_eq!(reason(&scene.call(&token).await), "credential_unavailable");
     }
@@ -352,7 +355,8 @@ async fn client_credentials_are_the_gateways_own_and_shared() {
     assert_eq!(scene.decision()["token_handling"]["source"], "client_credentials");
 }
 
-/// A caller that brings the very token that the gateway uses for all callers must not make it unavailable to them.
+/// A caller that sends the token that the gateway uses for all callers must not make it unavailable
+/// to them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_a_caller_brings_does_not_block_one_that_callers_share() {
     let credentials = format!(
@@ -402,7 +406,7 @@ async fn a_bound_token_goes_to_its_server_with_its_request_alone() {
         let refused = scene.call_with(&token, &headers, &json!({"path": "a"})).await;
         assert_eq!(reason(&refused), "credential_unavailable", "{name}");
     }
-    // Within the clocks' difference it still counts.
+    // Still valid within the allowed clock difference.
     let late = format!("reports {}", scene.authority.token_for(SERVER_AUDIENCE, -30));
     text(&scene.call_with(&token, &[(header, &late)], &json!({"path": "a"})).await);
     let in_body = scene.call_with(&token, &[(header, &ours)], &json!({"path": bound})).await;
@@ -435,7 +439,8 @@ async fn a_secret_of_vault_is_shown_and_read_again_after_it_was_rotated() {
     let before = reads(&scene);
     scene.call(&token).await;
     assert_eq!(reads(&scene), before, "it is not read for each call");
-    // Vault forgets the gateway's token, the secret is rotated and the server takes the newer one only.
+    // Vault forgets the gateway's token, the secret is rotated, and the server only accepts the new
+    // one.
     set("canary-vault-2");
     scene.authority.played.lock().unwrap().vault_tokens.clear();
     scene.stage.script.lock().unwrap().accepts = Some(vec!["canary-vault-2".to_owned()]);
@@ -455,7 +460,7 @@ async fn a_secret_in_a_file_that_age_encrypted_is_shown_and_a_damaged_file_is_no
     let missing =
         Scene::open("mode = \"vault\", secret = \"ENCRYPTED#OTHER\"", "", EVERYTHING).await;
     let answer = missing.call(&missing.authority.token("ada", "read")).await;
-    // Without a credential the server is not even asked for its tools.
+    // Without a credential, the server is not even asked for its tools.
     assert!(answer.get("error").is_some(), "{answer}");
     assert!(missing.stage.script.lock().unwrap().asked.is_empty());
     let remarks = std::fs::read_to_string(missing.stage.home.join("remarks.log")).unwrap();
@@ -498,13 +503,13 @@ async fn a_callers_token_is_not_passed_on_in_any_form() {
         let refused = scene.call_with(&token, &[("x-note", &form(&token))], &json!({})).await;
         assert_eq!(reason(&refused), "passthrough_blocked", "{name}, in a header");
         assert_eq!(calls(), before, "{name}");
-        // Another token is an argument like any other.
+        // Someone else's token is an argument like any other.
         let twin = scene
             .call_with(&token, &[("x-note", &form(&other))], &json!({"path": form(&other)}))
             .await;
         assert!(text(&twin).contains("read_report"), "{name}");
     }
-    // Escapes of JSON, in the raw body.
+    // JSON escapes in the raw body.
     let authorization = format!("Bearer {token}");
     let session = scene.begin(&[("authorization", &authorization)]).await;
     let headers = [("authorization", authorization.as_str()), ("mcp-session-id", &session)];
@@ -514,10 +519,10 @@ async fn a_callers_token_is_not_passed_on_in_any_form() {
     );
     let refused = scene.stage.post("/mcp", "ada", &headers, &body).await.json();
     assert_eq!(reason(&refused), "passthrough_blocked");
-    // A header that is not forwarded may have anything.
+    // A header that is not forwarded may have any value.
     text(&scene.call_with(&token, &[("x-other", &token)], &json!({"path": "a"})).await);
     assert!(!scene.is_anything_shown_with(&token));
-    // The same for a caller with a key.
+    // The same for a caller with a static key.
     let key = scene.stage.key("eve").to_owned();
     let refused = scene.call_with(&key, &[], &json!({"path": STANDARD.encode(&key)})).await;
     assert_eq!(reason(&refused), "passthrough_blocked");
@@ -525,13 +530,13 @@ async fn a_callers_token_is_not_passed_on_in_any_form() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_that_is_the_callers_own_token_is_not_shown() {
-    // The operator put a caller's key where the server's secret belongs.
+    // The operator configured a caller's key as the server's secret by mistake.
     let scene = Scene::open("mode = \"vault\", secret = \"SECRET\"", "", EVERYTHING).await;
     let key = scene.stage.key("eve").to_owned();
     text(&scene.call(scene.stage.key("ada")).await);
     std::fs::write(scene._files.path().join("secret"), &key).unwrap();
     let mut refused = scene.call(&key).await;
-    // It is read again at once when the server refuses the one that it was shown.
+    // The secret is read again at once when the server rejects it.
     scene.stage.script.lock().unwrap().accepts = Some(vec!["another".to_owned()]);
     refused = match refused.get("error") {
         Some(_) => refused,
@@ -541,8 +546,8 @@ async fn a_secret_that_is_the_callers_own_token_is_not_shown() {
     assert!(!scene.is_anything_shown_with(&key), "{refused}");
 }
 
-/// Every place that the gateway writes to or answers at, as one text: the home with its receipts, logs and database, what it
-/// says to its operator, metrics, admin answers, and what Debug shows.
+/// Everything that the gateway writes or answers, as one text: the home with its receipts, logs and
+/// database, messages to its operator, metrics, admin responses, and Debug output.
 async fn everything_told(scene: &Scene, answers: &[Value]) -> Vec<u8> {
     let mut told = format!("{answers:?} {:?}", scene.stage.node).into_bytes();
     let admin = format!("Bearer {}", scene.stage.key("admin olga"));
@@ -559,10 +564,10 @@ async fn everything_told(scene: &Scene, answers: &[Value]) -> Vec<u8> {
         let answer = scene.stage.send("GET", path, &[("authorization", &admin)], "").await;
         told.extend(format!("{path} {answer:?}").into_bytes());
     }
-    // Spans of calls, with the headers that they were sent with.
+    // Spans of calls, with the headers of the export requests.
     until("spans are sent", async || !scene.spans.lock().unwrap().is_empty()).await;
     told.extend(format!("{:?}", scene.spans.lock().unwrap()).into_bytes());
-    // The home also has what the gateway says on its standard error.
+    // The home also contains the gateway's standard error.
     let mut folders = vec![scene.stage.home.clone()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
@@ -605,7 +610,8 @@ async fn no_token_and_no_secret_is_told_anywhere() {
         };
         call(&token, "a").await;
         call(scene.stage.key("eve"), "a").await;
-        // Each way to fail: a token in the arguments, a server and an authorization server that refuse, a forged token.
+        // Every kind of failure: a token in the arguments, a server and an authorization server
+        // that refuse, a forged token.
         call(&token, &token).await;
         call(&token, &bound).await;
         scene.stage.script.lock().unwrap().accepts = Some(vec!["nothing".to_owned()]);
@@ -638,7 +644,7 @@ async fn no_token_and_no_secret_is_told_anywhere() {
         ];
         canaries.extend(scene.authority.played.lock().unwrap().issued.iter().cloned());
         for canary in canaries {
-            // Of a token its signature is the secret; the rest may be told from others' by it alone.
+            // The signature is the secret part of a token; the rest may appear.
             let secret = canary.rsplit('.').next().unwrap();
             let found = memmem(&told, secret.as_bytes());
             assert!(!found, "{credentials}: {}…", &canary[..12]);

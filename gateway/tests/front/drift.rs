@@ -20,7 +20,7 @@ async fn a_changed_tool_is_held_for_every_caller_and_others_go_on() {
     let ada = stage.begin("/mcp", "ada").await;
     let eve = stage.begin("/mcp", "eve").await;
     let arguments = json!({"path": "a"});
-    // The server was never seen before: the call waits until it is.
+    // The server was never observed: the call waits until it is.
     let called = stage.call("ada", &ada, "reports__read_report", &arguments).await;
     assert_eq!(called["result"]["content"][0]["text"], "read_report a", "{called}");
     stage.script.lock().unwrap().tools[0] =
@@ -42,7 +42,8 @@ async fn a_changed_tool_is_held_for_every_caller_and_others_go_on() {
 async fn a_change_that_no_server_announces_is_held_by_the_schedule_before_anyone_calls() {
     let folder = tempfile::tempdir().unwrap();
     let marker = folder.path().join("started");
-    // Calls do not list again, so that only the schedule can find the change. The second server was never observed.
+    // Calls do not list again, so only the schedule can find the change. The second server was
+    // never observed.
     let server = format!(
         "[[server]]\nid = \"unseen\"\ntrust = \"internal\"\ncommand = [\"touch\", \"{}\"]\n[relist]\nmax_age = 3600",
         marker.display()
@@ -74,7 +75,7 @@ async fn a_change_that_no_server_announces_is_held_by_the_schedule_before_anyone
     assert!(!marker.exists(), "a server that was never observed was started by the schedule");
 }
 
-/// The tool as it is after the change: inconclusive by the comparison alone.
+/// The tool after the change: inconclusive by the comparison alone.
 fn destructive() -> Value {
     let mut changed = tool("read_report", "Reads a report.");
     changed["annotations"] = json!({"destructiveHint": true});
@@ -86,7 +87,7 @@ fn entry(tool: &Value) -> Entry {
     Entry::from_raw(id, &tool.to_string()).unwrap()
 }
 
-/// A gateway whose only tool is changed once it was called. `tables` are the tables of the tiers.
+/// A gateway whose only tool is changed after its first call. `tables` configures the tiers.
 async fn changed(tables: &str) -> Stage {
     let tools = vec![tool("read_report", "Reads a report.")];
     let server = format!("[relist]\nmax_age = 0\n{tables}");
@@ -100,7 +101,7 @@ async fn changed(tables: &str) -> Stage {
     stage
 }
 
-/// Calls until a refusal is as expected. No call goes on meanwhile.
+/// Calls until a refusal is as expected. No call may succeed meanwhile.
 async fn refused(stage: &Stage, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let ada = stage.begin("/mcp", "ada").await;
     let last = Mutex::new(Value::Null);
@@ -125,7 +126,8 @@ fn table(name: &str, folder: &tempfile::TempDir, url: &str, more: &str) -> Strin
     )
 }
 
-/// What a directory lists as dangerous is held at the gateway as it is in `run`, and the receipt says which tier ran.
+/// A definition that a directory lists as dangerous is held at the gateway as in `run`, and the
+/// receipt names the tier.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_s_warning_reaches_the_refusal_and_the_receipt() {
     let row = CorpusRow {
@@ -158,7 +160,7 @@ async fn a_directory_s_warning_reaches_the_refusal_and_the_receipt() {
     );
 }
 
-/// A model's opinion makes a hold firmer at the gateway too. A person finds it in the admin API.
+/// A model's opinion also strengthens a hold at the gateway. A person can read it in the admin API.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_s_opinion_reaches_the_refusal_and_its_words_a_person_alone() {
     let words = "Its words hide \u{1b}[2J what it does.";
@@ -198,7 +200,7 @@ async fn a_model_s_opinion_reaches_the_refusal_and_its_words_a_person_alone() {
     assert_eq!(service.requests().len(), 1, "one question serves all calls");
 }
 
-/// What the crawler recorded rides with the refusals of the gateway, and moves no verdict.
+/// The crawler's record is included in the gateway's refusals, but affects no verdict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_crawler_saw_is_told_at_the_gateway_and_moves_no_verdict() {
     let salt = Salt::from_bytes([1; 32]);

@@ -1,4 +1,4 @@
-//! What a caller or a server could gain by breaking the rules: nothing.
+//! Callers and servers that break the rules gain nothing.
 
 use crate::stage::{Setting, Stage};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn what_may_not_be_read_can_neither_be_completed_nor_subscribed_to() {
     with_prompts(&stage);
     let session = stage.begin("/mcp", "ada").await;
     stage.ask("ada", &session, "tools/list", &json!({})).await;
-    // With the link open and without it, the answer is the same.
+    // The response is the same with and without an open link.
     stage.call("ada", &session, "reports__read_report", &json!({"path": "a"})).await;
     let complete =
         |reference: &Value| json!({"ref": reference, "argument": {"name": "x", "value": "y"}});

@@ -1,5 +1,5 @@
-//! Incident mode over HTTP: what is stopped by risk, tool and principal, sessions that look wrong, tokens that are taken back,
-//! and where all of it is seen.
+//! Incident mode over HTTP: calls stopped by risk, tool and principal, anomalous sessions, revoked
+//! tokens, and where the state is shown.
 
 use crate::stage::{EVERYTHING, Setting, Stage, tool, until};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn an_incident_stops_by_risk_tool_and_principal_and_is_seen() {
     assert_eq!(allowed["incident_mode"], true, "{allowed}");
     until("the node to tell of it", async || stage.metric("holdpoint_incident").await > 0.0).await;
     assert!(stage.send("GET", "/readyz", &[], "").await.body.contains("an incident is on"));
-    // Lists are answered by the gateway itself, and their receipts say so too.
+    // The gateway itself answers lists, and their receipts record the incident as well.
     let _ = stage.ask("ada", &ada, "tools/list", &json!({})).await;
     assert_eq!(stage.decisions().pop().unwrap()["incident_mode"], true);
     let over = json!({"incident": null, "reason": "it was a test"});
@@ -112,7 +112,7 @@ async fn a_session_that_looks_wrong_is_slowed_down_then_quarantined_and_no_other
         stage.receipts().into_iter().filter(|line| line["name"] == "incident.anomaly").collect();
     assert_eq!(events.len(), 2, "{events:?}");
     assert_eq!(events[0]["data"]["action"], "throttle", "{events:?}");
-    // Three tools that the other session never called, and two of them are allowed in an hour.
+    // Three tools that the session has never called before, of which two are allowed per hour.
     for (tool, expected) in [
         ("write_report", Value::Null),
         ("wipe_report", Value::Null),

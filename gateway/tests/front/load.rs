@@ -1,4 +1,4 @@
-//! How many calls of one caller, and to one server, are in flight at most.
+//! The limits on calls in flight per caller and per server.
 
 use crate::stage::{Setting, Stage, until};
 use serde_json::{Value, json};

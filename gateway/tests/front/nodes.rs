@@ -1,4 +1,5 @@
-//! Several nodes on one PostgreSQL: any of them serves any request, and what a person decides counts on all of them.
+//! Several nodes on one PostgreSQL: any of them serves any request, and a person's decision applies
+//! to all of them.
 
 use crate::stage::{Setting, Stage, tool};
 use engine::acts::quarantine;
@@ -22,7 +23,7 @@ async fn a_session_a_key_and_a_quarantine_count_on_every_node_within_a_second() 
     let arguments = json!({"path": "a"});
     let called = first.call("ada", &session, "reports__read_report", &arguments).await;
     assert_eq!(called["result"]["content"][0]["text"], "read_report a", "{called}");
-    // The other node goes on with the session, and knows what the first one accepted.
+    // The other node continues the session, and knows what the first one accepted.
     let begun = Instant::now();
     let called = loop {
         let called = second.call("ada", &session, "reports__read_report", &arguments).await;

@@ -1,10 +1,10 @@
-//! What arguments a call may have and how many calls may be made: refused before the server sees any of it, with the place
-//! and the rule, and nothing of the values anywhere.
+//! Limits on the arguments and rates of calls: a call is refused before the server sees it, with
+//! the location and the rule but never the values.
 
 use crate::stage::{Setting, Stage, until};
 use serde_json::{Value, json};
 
-/// What no file, metric or error may have.
+/// A text that must not appear in any file, metric or error.
 const CANARY: &str = "canary-7f3a91";
 
 fn tools() -> Vec<Value> {
@@ -89,7 +89,7 @@ async fn arguments_that_break_a_rule_are_refused_with_the_place_and_no_value() {
     });
     let answer = stage.call("ada", &session, "reports__write", &good).await;
     assert!(answer.get("result").is_some(), "{answer}");
-    // Each call has one decision, with the reason alone.
+    // Each call has one decision, containing only the reason.
     let reasons: Vec<Value> = stage
         .decisions()
         .into_iter()
@@ -150,12 +150,12 @@ async fn what_was_counted_outlives_a_reload() {
             let answer = call().await;
             assert!(answer.get("result").is_some(), "{answer}");
         }
-        // Other settings of the server open it again; its calls were made all the same.
+        // Changed settings reopen the server, but its earlier calls still count.
         stage.reload("risk = \"low\"", "risk = \"medium\"").await;
         let answer = call().await;
         assert_eq!(answer["error"]["data"]["reason"], reason, "{answer}");
         stage.reload(rule, more).await;
-        // A rate gives back while time passes: at another rate, a bucket is fuller or emptier.
+        // A bucket refills over time: with a different rate, it is fuller or emptier.
         if reason == "quota_exceeded" {
             let answer = call().await;
             assert!(answer.get("result").is_some(), "{answer}");
@@ -188,7 +188,7 @@ async fn a_call_that_takes_too_long_is_answered_and_cancelled_at_its_server() {
         stage.receipts().iter().any(|line| line["outcome"]["status"] == "timeout")
     })
     .await;
-    // The next one is made.
+    // The next call is allowed.
     gate.add_permits(10);
     let answer = stage.call("ada", &session, "reports__read_report", &arguments).await;
     assert!(answer.get("result").is_some(), "{answer}");

@@ -79,7 +79,7 @@ async fn the_profile_holds_step_by_step() {
             }
         }
     }
-    // Every decision on a call that was let through has one outcome.
+    // Every allowed call has one outcome.
     let lines = stage.receipts();
     let of =
         |record: &str| lines.iter().filter(|line| line["record"] == record).collect::<Vec<_>>();

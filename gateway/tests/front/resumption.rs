@@ -1,4 +1,4 @@
-//! Streams that a client takes up again, and questions that end with the request that they belong to.
+//! Streams that a client resumes, and questions that end with the request they belong to.
 
 use crate::stage::{Setting, Stage};
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 const PATH: &str = "/servers/reports/mcp";
 const CALL: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_report","arguments":{"path":"a"}}}"#;
 
-/// A server that ends the stream of a call after its first event, and gives the answer to whom comes back.
+/// A server that ends the stream of a call after its first event, and sends the answer to a client
+/// that reconnects.
 async fn with_pauses() -> Stage {
     let stage = Stage::open(Setting::default()).await;
     let answer =
@@ -78,7 +79,7 @@ async fn a_foreign_or_forged_event_is_unknown_and_recorded() {
         assert_eq!(refused.status, 400, "{name}");
         testing::wait_until("a record of the refusal", || dropped(&stage) > before);
     }
-    // At the path of all servers no stream is taken up again.
+    // No stream can be resumed on the path of all servers.
     let session = stage.begin("/mcp", "ada").await;
     let call = CALL.replace("read_report", "reports__read_report");
     let own = [("mcp-session-id", session.as_str())];
@@ -90,7 +91,7 @@ async fn a_foreign_or_forged_event_is_unknown_and_recorded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_ends_with_the_request_that_it_belongs_to() {
     let stage = Stage::open(Setting::default()).await;
-    // A server without sessions that wants to know something before it answers.
+    // A server without sessions that asks for input before it answers.
     let discover = json!({"jsonrpc": "2.0", "id": "ID", "result": {
         "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
     }});
@@ -113,7 +114,7 @@ async fn a_question_ends_with_the_request_that_it_belongs_to() {
     assert_eq!(question["params"]["message"], "which one?", "{question}");
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
     assert_eq!(stage.post(PATH, "ada", &own, cancel).await.status, 202);
-    // The stream ends at once, and an answer that comes now makes no further request.
+    // The stream ends at once, and an answer that arrives now causes no further request.
     assert_eq!(stream.read().await, None);
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
     assert_eq!(stage.post(PATH, "ada", &own, &answer.to_string()).await.status, 202);

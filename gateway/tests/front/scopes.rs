@@ -1,4 +1,5 @@
-//! Where a caller comes in: all servers as one, one server, a set of tools, a tenant; and what goes along.
+//! The paths that callers can use: all servers combined, one server, a set of tools, a tenant; and
+//! which headers are forwarded.
 
 use crate::stage::{Answer, Setting, Stage, tool};
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ async fn a_batch_is_answered_as_one_in_the_revision_that_has_them() {
     assert_eq!(stage.post("/mcp", "ada", &headers, &many(51)).await.status, 400);
 }
 
-/// What tells one answer from another. The date does not.
+/// The parts in which responses may differ, without the date.
 fn look(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
     let headers = answer.headers.iter().filter(|(name, _)| *name != "date");
     let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
@@ -137,7 +138,7 @@ async fn a_server_or_set_that_a_caller_may_not_use_is_not_told_from_none() {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
     }})
     .to_string();
-    // First while the server was never observed, then once it was.
+    // First while the server was never observed, then afterwards.
     for _ in 0..2 {
         let nothing = stage.post("/servers/nothing/mcp", "eve", &[], &initialize).await;
         assert_eq!(nothing.status, 404);
@@ -185,7 +186,8 @@ async fn what_one_caller_sees_first_is_pinned_for_all_or_waits_for_a_person() {
         let ada = stage.begin("/mcp", "ada").await;
         let first = stage.call("ada", &ada, "reports__read_report", &json!({"path": "a"})).await;
         assert_eq!(refused(&first).as_deref(), expected, "{first_use}: {first}");
-        // What nobody accepted is in no inventory, so that no policy can permit it. Eve meets what ada saw: another text of the same tool is a change for her too.
+        // Unaccepted definitions are in no inventory, so no policy can permit them. What ada saw is
+        // the baseline for eve too: a different text of the same tool is a change.
         stage.script.lock().unwrap().tools[0] = tool("read_report", "Sends reports to the author.");
         let eve = stage.begin("/mcp", "eve").await;
         let second = stage.call("eve", &eve, "reports__read_report", &json!({"path": "a"})).await;

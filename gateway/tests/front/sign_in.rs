@@ -1,4 +1,4 @@
-//! The OAuth proxy: a person agrees, a client gets tokens for one URL, and no one else gets anything.
+//! The OAuth proxy: a person consents, a client gets tokens for one URL, and nobody else gets any.
 
 #[path = "sign_in/accounts.rs"]
 mod accounts;
@@ -39,11 +39,11 @@ async fn a_person_agrees_once_and_the_client_gets_tokens_for_one_url() {
     for path in ["/servers/reports/mcp", "/t/acme/mcp", "/admin/v1/servers"] {
         assert_eq!(scene.call(token, path).await, 401, "{path}");
     }
-    // The next time the person is known, and has agreed: there is nothing to ask.
+    // The second time, the person is known and has consented: there is nothing to ask.
     let again = ada.get(&scene.stage, &scene.request(&[])).await;
     assert_eq!(again.status, 303);
     assert!(location(&again).starts_with(&scene.authority.url()), "{}", location(&again));
-    // Another browser, or another thing that is asked for, is asked.
+    // A different browser or a different request is asked.
     let other = Browser::default().get(&scene.stage, &scene.request(&[])).await;
     assert_eq!(other.status, 200);
     let wider = [("resource", "https://mcp.example.com/servers/reports/mcp")];
@@ -97,7 +97,8 @@ async fn a_crafted_request_redirects_nobody_and_leaves_a_line() {
         assert!(page.headers.get("set-cookie").is_none(), "{what}");
         assert_eq!(scene.refused(&victim), [code], "{what}");
     }
-    // Errors of a request whose redirect address is the client's own go there, with who answers.
+    // Errors of a request with a valid redirect address are sent there, with the issuer of the
+    // response.
     for (changed, error, code) in [
         (("code_challenge_method", "plain"), "invalid_request", "oauth_pkce"),
         (("code_challenge_method", ""), "invalid_request", "oauth_pkce"),
@@ -134,7 +135,8 @@ async fn the_consent_page_cannot_be_framed_forged_or_answered_from_elsewhere() {
     let allow = |form: &browser::Form| {
         format!("transaction={}&csrf={}&decision=allow", form.transaction, form.csrf)
     };
-    // An attacker's form in the victim's browser, the victim's form in the attacker's, and one with half of each.
+    // An attacker's form in the victim's browser, the victim's form in the attacker's, and a
+    // mixture of both.
     let half = format!("transaction={}&csrf={}&decision=allow", form.transaction, forged.csrf);
     for (browser, body) in [
         (ada.clone(), allow(&forged)),
@@ -147,13 +149,14 @@ async fn the_consent_page_cannot_be_framed_forged_or_answered_from_elsewhere() {
         assert_eq!(answer.status, 403, "{}", answer.body);
         assert_eq!(scene.refused(&browser), ["oauth_csrf"]);
     }
-    // A page of another site that posts the form with the victim's cookies.
+    // A page of another site posts the form with the victim's cookies.
     let mut crossed = ada.moved();
     let origin = [("origin", "https://evil.example")];
     let answer = crossed.post_with(&scene.stage, "/oauth/consent", &origin, &allow(&form)).await;
     assert_eq!(answer.status, 403);
     assert_eq!(scene.refused(&crossed), ["not_ours"]);
-    // A page of another site that shows this one in a frame: a browser that says so is told no, and it is recorded.
+    // Another site shows the page in a frame: the attempt is refused and recorded if the browser
+    // reports it.
     for shown_in in ["iframe", "frame", "embed", "object", "fencedframe"] {
         let mut framed = ada.moved();
         let headers = [("sec-fetch-dest", shown_in)];
@@ -166,7 +169,7 @@ async fn the_consent_page_cannot_be_framed_forged_or_answered_from_elsewhere() {
     let headers = [("sec-fetch-dest", "document")];
     let answer = alone.get_with(&scene.stage, &scene.request(&[]), &headers).await;
     assert_eq!((answer.status, scene.refused(&alone)), (200, vec![]), "{}", answer.body);
-    // A refusal goes back to the client, and is told.
+    // A refusal is returned to the client, and recorded.
     let refused = format!("transaction={}&csrf={}&decision=refuse", form.transaction, form.csrf);
     let answer = ada.post(&scene.stage, "/oauth/consent", &refused).await;
     assert!(browser::goes_on(&answer.body).contains("error=access_denied"), "{}", answer.body);
@@ -180,7 +183,7 @@ async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it(
     let asked = scene.agree(&mut ada).await;
     let ada = ada;
     let good = scene.answer(&asked, "ada", &json!({}));
-    // In another browser; with another state.
+    // In another browser; with a different state.
     let mut elsewhere = Browser::default();
     assert_eq!(elsewhere.get(&scene.stage, &good).await.status, 400);
     assert_eq!(scene.refused(&elsewhere), ["oauth_state"]);
@@ -193,11 +196,11 @@ async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it(
         assert_eq!(scene.refused(&victim), [code], "{answer}");
     };
     refuse(&good.replace(&state, &other), "oauth_state").await;
-    // A mix-up: the answer of another issuer, or one that does not say.
+    // A mix-up: the response names another issuer, or none.
     for iss in ["https://evil.example", ""] {
         refuse(&scene.answer_as(&asked, "ada", &json!({}), iss), "oauth_issuer").await;
     }
-    // A code that stands for another sign-in, another client or another issuer.
+    // A code that belongs to another sign-in, another client or another issuer.
     for claims in [
         json!({"nonce": "of another sign-in"}),
         json!({"aud": "another client"}),
@@ -211,7 +214,8 @@ async fn an_answer_of_the_provider_counts_once_in_the_browser_that_asked_for_it(
     refuse(&good, "oauth_state_replayed").await;
 }
 
-/// The client and a thief come with the same code at one moment: whichever was first, nothing is left of it.
+/// The client and a thief redeem the same code at the same moment: whichever is first, no token
+/// stays valid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_code_that_is_redeemed_twice_at_once_nothing_is_left() {
     let scene = Scene::open("").await;
@@ -270,7 +274,7 @@ async fn a_code_is_redeemed_once_by_the_client_that_asked_for_it() {
     let again = thief.post(&scene.stage, "/oauth/token", &scene.code_form(&code, &[])).await;
     assert_eq!((again.status, again.json()["error"].clone()), (400, json!("invalid_grant")));
     assert_eq!(scene.refused(&thief), ["oauth_code_replayed"]);
-    // One of the two who had the code is not the client: the tokens of the first end too.
+    // One of the two holders of the code is an attacker: the first one's tokens end too.
     until("the access token ends", async || scene.call(&token, "/mcp").await == 401).await;
     let refresh = tokens["refresh_token"].as_str().unwrap();
     assert_eq!(scene.refresh(refresh).await.status, 400);
@@ -315,7 +319,7 @@ async fn a_client_a_person_and_an_incident_can_each_end_it() {
     let gone = Browser::default().post(&scene.stage, "/oauth/revoke", &form(refresh, CLIENT)).await;
     assert_eq!(gone.status, 200);
     ends(&one).await;
-    // The person, on the page of their own sign-ins.
+    // Ended by the person, on the page of their own sign-ins.
     let mut ada = Browser::default();
     ada.get(&scene.stage, &scene.request(&[])).await;
     let code = scene.sign_in(&mut ada, "ada").await;
@@ -331,7 +335,7 @@ async fn a_client_a_person_and_an_incident_can_each_end_it() {
     assert_eq!(ada.post(&scene.stage, "/account/sign-out", &body).await.status, 303);
     ends(&two).await;
     assert_eq!(ada.get(&scene.stage, &scene.request(&[])).await.status, 200, "the consent is gone");
-    // An incident.
+    // Ended by an incident.
     let mut ada = Browser::default();
     ada.get(&scene.stage, &scene.request(&[])).await;
     let code = scene.sign_in(&mut ada, "ada").await;

@@ -1,4 +1,4 @@
-//! A gateway in this process, a server over HTTP that the test plays, and callers with keys.
+//! A gateway in this process, a simulated HTTP server, and callers with static keys.
 
 use bytes::Bytes;
 use gateway::identity::StaticKey;
@@ -21,27 +21,28 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the server says, and what it was asked.
+/// The behaviour of the server, and a record of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) tools: Vec<Value>,
-    /// The methods that it was asked, and the headers they came with.
+    /// The methods requested, with headers and bodies.
     pub(crate) asked: Vec<(String, http::HeaderMap, Value)>,
-    /// What it answers to a method instead of what it usually does: a status, a media type and a body.
+    /// Responses that replace the usual ones, by method: status, media type and body.
     pub(crate) instead: BTreeMap<String, (u16, &'static str, String)>,
-    /// Calls wait for a permit of this before they are answered.
+    /// If set, each call waits for a permit before it is answered.
     pub(crate) gate: Option<Arc<tokio::sync::Semaphore>>,
-    /// Lists of tools wait for one of this.
+    /// If set, each list of tools waits for a permit.
     pub(crate) list_gate: Option<Arc<tokio::sync::Semaphore>>,
-    /// Answers 401 to every request whose `authorization` does not have one of these in it; `None` accepts all.
+    /// Answers 401 to every request whose `authorization` contains none of these; `None` accepts
+    /// all.
     pub(crate) accepts: Option<Vec<String>>,
-    /// Answers with what this returns for the headers of a request, if that is anything.
+    /// Answers with what this returns for the headers of a request, if it returns anything.
     pub(crate) refuses: Option<Refuses>,
-    /// JSON documents that it has at these paths, for anyone.
+    /// JSON documents served without authentication, by path.
     pub(crate) documents: BTreeMap<String, Value>,
 }
 
-/// The status and the header with which a request is refused, if it is, by its headers.
+/// The status and header to refuse a request with, if any, chosen by the request's headers.
 type Refusing = dyn FnMut(&http::HeaderMap) -> Option<(u16, &'static str, String)> + Send;
 
 pub(crate) struct Refuses(pub(crate) Box<Refusing>);
@@ -53,13 +54,13 @@ impl std::fmt::Debug for Refuses {
 }
 
 impl Script {
-    /// How often it was asked this.
+    /// The number of requests with this method.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.asked.iter().filter(|(asked, ..)| asked == method).count()
     }
 }
 
-/// Waits until something holds. A test fails if it does not within 20 seconds.
+/// Waits until a condition holds; panics after 20 seconds.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while !holds().await {
@@ -91,7 +92,7 @@ pub(crate) struct Stage {
     upstream: SocketAddr,
 }
 
-/// An answer over HTTP.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -107,17 +108,18 @@ impl Answer {
     }
 }
 
-/// What a stage is made with.
+/// The configuration of a stage.
 pub(crate) struct Setting<'a> {
     pub(crate) tools: Vec<Value>,
     pub(crate) policies: &'a str,
-    /// Subjects and their groups. `ada@acme` is of an organization; `ada#2` is another key of `ada`.
+    /// Subjects and their groups. `ada@acme` belongs to an organization; `ada#2` is another key of
+    /// `ada`.
     pub(crate) principals: &'a [(&'a str, &'a [&'a str])],
     /// Administrators and their groups. They are people.
     pub(crate) admins: &'a [(&'a str, &'a [&'a str])],
-    /// Lines in `[gateway]`.
+    /// Additional lines in `[gateway]`.
     pub(crate) gateway: &'a str,
-    /// Lines in the server's table.
+    /// Additional lines in the server's table.
     pub(crate) server: &'a str,
 }
 
@@ -168,7 +170,7 @@ impl Stage {
         Stage { address, script, keys, node, home, configuration, directory, upstream }
     }
 
-    /// Another node with the same settings and keys, in a home of its own.
+    /// Another node with the same settings and keys but its own home.
     pub(crate) async fn another_node(&self) -> Stage {
         let folder = self.directory.path();
         let home = folder.join("second");
@@ -194,7 +196,7 @@ impl Stage {
         }
     }
 
-    /// The same node, started again in its home.
+    /// The same node, restarted in its home.
     pub(crate) async fn restarted(&self) -> Stage {
         let (node, address) = start(&self.configuration, self.directory.path(), &self.home).await;
         Stage {
@@ -209,7 +211,7 @@ impl Stage {
         }
     }
 
-    /// Has the node take over its settings with one text in the place of another.
+    /// Reloads the node's settings with one text replaced.
     pub(crate) async fn reload(&self, text: &str, instead: &str) {
         let configuration = self.configuration.replace(text, instead);
         assert_ne!(configuration, self.configuration);
@@ -220,14 +222,14 @@ impl Stage {
         reloaded.await.expect("a reload").expect("newer settings");
     }
 
-    /// Makes a request to the admin API.
+    /// Sends a request to the admin API.
     pub(crate) async fn admin(&self, method: &str, path: &str, sub: &str) -> Answer {
         let authorization = format!("Bearer {}", self.key(&format!("admin {sub}")));
         let headers = [("authorization", authorization.as_str())];
         self.send(method, &format!("/admin/v1{path}"), &headers, "").await
     }
 
-    /// Where the server is.
+    /// The address of the server.
     pub(crate) fn upstream(&self) -> SocketAddr {
         self.upstream
     }
@@ -236,7 +238,7 @@ impl Stage {
         &self.keys[sub]
     }
 
-    /// Posts a body with these headers beside the usual ones. A header with an empty value is left out.
+    /// Posts a body with these additional headers. A header with an empty value is left out.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -282,7 +284,8 @@ impl Stage {
         Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
     }
 
-    /// Posts a body in a session and leaves without an answer once something holds.
+    /// Posts a body in a session, and disconnects without waiting for the response once a condition
+    /// holds.
     pub(crate) async fn post_and_leave(
         &self,
         (sub, session): (&str, &str),
@@ -301,7 +304,7 @@ impl Stage {
         drop(stream);
     }
 
-    /// Posts a body and reads the stream that answers it.
+    /// Posts a body and reads the response stream.
     pub(crate) async fn listen(
         &self,
         path: &str,
@@ -361,7 +364,7 @@ impl Stage {
         }
     }
 
-    /// Has other policies count from now on.
+    /// Replaces the policies.
     pub(crate) fn replace_policies(&self, policies: &str) {
         let folder = self.directory.path();
         std::fs::write(folder.join("p.cedar"), policies).expect("a policy");
@@ -428,13 +431,13 @@ impl Stage {
         all_text(&self.home)
     }
 
-    /// The decision of a refusal or of the newest call of a tool.
+    /// All decisions in the ledger.
     pub(crate) fn decisions(&self) -> Vec<Value> {
         self.receipts().into_iter().filter(|line| line["record"] == "decision").collect()
     }
 }
 
-/// A stream of events that is being read.
+/// An event stream being read.
 pub(crate) struct Events {
     pub(crate) status: u16,
     body: hyper::body::Incoming,
@@ -474,7 +477,7 @@ impl Events {
         }
     }
 
-    /// All messages that were read so far.
+    /// All messages read so far.
     pub(crate) fn heard(&self) -> &[Value] {
         &self.heard
     }
@@ -486,7 +489,7 @@ impl Drop for Events {
     }
 }
 
-/// All text of the files below a folder.
+/// The text of all files below a folder.
 fn all_text(folder: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
@@ -504,13 +507,13 @@ fn read(configuration: &str, folder: &Path, listen: &str) -> GatewaySettings {
     GatewaySettings::read(&text, folder).expect("settings")
 }
 
-/// Starts a gateway on a port that was free a moment ago.
+/// Starts a gateway on a port that was just free.
 async fn start(configuration: &str, folder: &Path, home: &Path) -> (Arc<Node>, SocketAddr) {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
     let listen = free.local_addr().expect("an address");
     drop(free);
     let settings = read(configuration, folder, &listen.to_string());
-    // What is said to the person who runs the gateway.
+    // Messages to the gateway's operator.
     let remarks = home.join("remarks.log");
     let node = Node::open(
         Arc::new(settings),
@@ -556,7 +559,7 @@ fn add_key_of(store: &mut dyn Store, sub: &str, groups: &[&str], admin: bool) ->
     key.reveal().to_owned()
 }
 
-/// Plays a server over HTTP with sessions. Returns its address.
+/// Simulates an HTTP server with sessions. Returns its address.
 async fn play(script: Arc<Mutex<Script>>) -> SocketAddr {
     answer_with(move |request| {
         let script = script.clone();

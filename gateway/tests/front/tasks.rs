@@ -1,4 +1,5 @@
-//! Tasks and subscriptions: their ids count for the caller that they were given to, for the call that made them, and nowhere else.
+//! Tasks and subscriptions: their ids are only valid for the caller they were given to, and the
+//! call that created them.
 
 use crate::stage::{EVERYTHING, Setting, Stage, tool};
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ fn stateless_tasks(stage: &Stage) {
     ]);
 }
 
-/// A server with sessions whose calls become the task `own-1` where they are to.
+/// A server with sessions whose calls become the task `own-1` if asked to.
 fn session_tasks(stage: &Stage) {
     let mut script = stage.script.lock().unwrap();
     script.instead.extend([
@@ -85,7 +86,7 @@ fn body(method: &str, mut params: Value, knows_tasks: bool) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
-/// A request of the stateless era: its status and its answer.
+/// A request of the stateless era. Returns its status and response.
 async fn ask(stage: &Stage, sub: &str, method: &str, params: &Value) -> (u16, Value) {
     let name = params["taskId"].as_str().or(params["name"].as_str()).unwrap_or_default();
     let headers = [("mcp-protocol-version", VERSION), ("mcp-method", method), ("mcp-name", name)];
@@ -168,7 +169,7 @@ async fn a_foreign_forged_or_unsealed_task_is_unknown() {
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "they look the same");
     assert!(asked(&stage, "tasks/get").is_empty());
-    // The header has to say what the body says.
+    // The header has to agree with the body.
     let headers =
         [("mcp-protocol-version", VERSION), ("mcp-method", "tasks/get"), ("mcp-name", "x")];
     let refused =
@@ -178,7 +179,7 @@ async fn a_foreign_forged_or_unsealed_task_is_unknown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_is_authorized_as_the_call_that_made_it() {
-    // The policy reads the arguments, which are not sent again.
+    // The policy uses the arguments, which are not sent again.
     let policies = r#"
 @id("a") permit(principal, action == Action::"reports__read_report", resource)
 when { context.input has path && context.input.path == "a" };
@@ -212,7 +213,7 @@ async fn a_task_is_made_only_for_clients_that_know_tasks_and_calls_that_fit() {
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32021)));
     let required = &refused.json()["error"]["data"]["requiredCapabilities"]["extensions"];
     assert!(required[TASKS].is_object());
-    // A server that makes one all the same is not passed on, and neither is an id that no seal has.
+    // A task that the server creates unasked is not passed on, and neither is an unsealed id.
     let call = json!({"name": "reports__read_report", "arguments": {"path": "a"}});
     let headers = [
         ("mcp-protocol-version", VERSION),
@@ -277,7 +278,7 @@ async fn a_call_is_no_task_where_the_server_has_none() {
     assert!(asked(&stage, "tools/call").is_empty());
 }
 
-/// What a server says on each stream of a subscription: the acknowledgement, then this.
+/// The messages on each stream of a subscription: the acknowledgement, then this notification.
 fn told(method: &str, params: Value) -> (u16, &'static str, String) {
     let meta = json!({"io.modelcontextprotocol/subscriptionId": "ID"});
     let message = |method: &str, mut params: Value| {
@@ -397,7 +398,7 @@ async fn a_server_that_answers_anything_to_what_it_does_not_know_is_spoken_to_wi
         let call = json!({"name": "reports__read_report", "arguments": {"path": "a"}});
         let (_, called) = ask(&stage, "ada", "tools/call", &call).await;
         assert_eq!(called["result"]["content"][0]["text"], "read_report a", "{called}");
-        // Nothing that it says in a session differs from what was recorded of it.
+        // Nothing in the session differs from the recorded observation.
         let session = stage.begin("/mcp", "ada").await;
         let called =
             stage.call("ada", &session, "reports__read_report", &json!({"path": "b"})).await;
@@ -408,7 +409,7 @@ async fn a_server_that_answers_anything_to_what_it_does_not_know_is_spoken_to_wi
     }
 }
 
-/// A person saw the call, and not what the client tells its task afterwards.
+/// A person saw the call, but not what the client later sends to its task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn further_input_for_a_task_of_an_approved_call_needs_approval_too() {
     let stage = Stage::open(Setting {
@@ -427,7 +428,7 @@ async fn further_input_for_a_task_of_an_approved_call_needs_approval_too() {
     let granted = stage.admin("POST", &format!("/approvals/{id}/grant"), "bob").await;
     assert_eq!(granted.status, 200, "{granted:?}");
     let task = json!({"taskId": make_task(&stage, "ada").await});
-    // To ask what became of it is no further call.
+    // Asking for its result needs no further approval.
     let (_, got) = ask(&stage, "ada", "tasks/get", &task).await;
     assert!(got.get("result").is_some(), "{got}");
     let (_, refused) = ask(&stage, "ada", "tasks/update", &task).await;

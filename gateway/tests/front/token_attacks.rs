@@ -1,4 +1,4 @@
-//! Tokens that are wrong in one thing each: refused before the body is read, and recorded with what is wrong.
+//! Tokens with one defect each: refused before the body is read, and recorded with the defect.
 
 use crate::stage::{Answer, Setting, Stage};
 use base64::Engine;
@@ -21,7 +21,7 @@ const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "https://gateway.example";
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-/// An issuer with one key, which counts how often its keys are fetched.
+/// An issuer with one key, which counts the fetches of its key set.
 struct Issuer {
     key: EcdsaKeyPair,
     fetches: Arc<AtomicUsize>,
@@ -133,7 +133,7 @@ async fn a_token_that_is_wrong_in_one_thing_is_refused_and_recorded() {
                 line["name"] == "auth.refused" && text.contains(fault)
             })
         };
-        // A source is recorded once a second, so that a kind may have to be tried again.
+        // Each source is recorded once per second, so an attempt may have to be repeated.
         let attempts = async {
             loop {
                 let answer = present(&stage, &token).await;

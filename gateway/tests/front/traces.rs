@@ -1,4 +1,4 @@
-//! Spans of calls, as a collector gets them.
+//! Spans of calls as a collector receives them.
 
 use crate::stage::{Setting, Stage, until};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
-/// The paths, headers and bodies that a collector was sent.
+/// The paths, headers and bodies of the requests to a collector.
 pub(crate) type Taken = Arc<Mutex<Vec<(String, http::HeaderMap, String)>>>;
 
 pub(crate) async fn collector(status: u16) -> (SocketAddr, Taken) {
@@ -66,7 +66,7 @@ async fn a_call_has_spans_in_its_callers_trace_and_no_secret_in_them() {
     assert!(call(&stage, &session, "00").await.get("result").is_some());
     assert!(call(&stage, &session, "01").await.get("result").is_some());
     let exported = "holdpoint_traced_calls_total{outcome=\"exported\"}";
-    // The handshake and the one call that its caller records.
+    // The handshake, and the one call that its caller has recorded.
     until("spans are exported", async || stage.metric(exported).await >= 2.0).await;
     let taken = taken.lock().unwrap();
     let all: String = taken.iter().map(|(.., body)| body.as_str()).collect();
@@ -93,7 +93,7 @@ async fn a_call_has_spans_in_its_callers_trace_and_no_secret_in_them() {
     let time = |span: &Value, name: &str| span[name].as_str().unwrap().parse::<u128>().unwrap();
     assert_eq!(time(&spans[1], "endTimeUnixNano"), time(&spans[2], "startTimeUnixNano"));
     assert!(time(&spans[2], "endTimeUnixNano") <= time(&spans[0], "endTimeUnixNano"));
-    // The server's own spans are below ours.
+    // The server's own spans are children of ours.
     let script = stage.script.lock().unwrap();
     let sent = script.asked.iter().rev().find(|(method, ..)| method == "tools/call").unwrap();
     let parent = format!("00-{TRACE}-{}-01", spans[2]["spanId"].as_str().unwrap());
@@ -116,7 +116,7 @@ async fn calls_go_on_while_a_collector_refuses_and_nothing_is_sent_by_default() 
     assert!(!metrics.contains("traced_calls"), "{metrics}");
 }
 
-/// A name that no server offers may be an argument that landed in the wrong place, and so may a URI.
+/// A name that no server offers may be a misplaced argument, and so may a URI.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_name_that_was_not_accepted_is_in_a_span() {
     const CANARY: &str = "canary-in-a-name-31f";

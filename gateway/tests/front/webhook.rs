@@ -1,4 +1,4 @@
-//! Another system is told of calls that wait for a person, and decides nothing.
+//! Another system is notified of calls that wait for approval, and decides nothing.
 
 use crate::stage::{Setting, Stage, tool, until};
 use base64::Engine;
@@ -21,7 +21,7 @@ const CANARY: &str = "canary-argument-9d";
 
 #[derive(Default)]
 struct Receiver {
-    /// What the next requests are answered with; 200 afterwards.
+    /// The statuses of the next responses; 200 afterwards.
     statuses: VecDeque<u16>,
     heard: Vec<(http::HeaderMap, Bytes)>,
 }
@@ -45,7 +45,7 @@ async fn receive(statuses: &[u16]) -> (SocketAddr, Heard) {
                     let mut receiver = shared.lock().unwrap();
                     receiver.heard.push((parts.headers, body));
                     let status = receiver.statuses.pop_front().unwrap_or(200);
-                    // An answer that asks for a grant grants nothing.
+                    // A response that asks for a grant grants nothing.
                     let body =
                         Full::new(Bytes::from_static(br#"{"decision":"grant","approved":true}"#));
                     let answer = http::Response::builder().status(status).body(body).unwrap();
@@ -90,7 +90,7 @@ async fn call(stage: &Stage, session: &str) -> Value {
     stage.call("ada", session, "reports__write_report", &arguments).await
 }
 
-/// The path and query of a link, which leads to the gateway's own address.
+/// The path and query of a link, which must lead to the gateway's own address.
 fn path_of(link: &Value) -> String {
     assert_eq!(link["method"], "POST");
     let url = link["url"].as_str().unwrap();
@@ -107,7 +107,7 @@ async fn a_system_is_told_of_a_call_that_waits_and_its_link_needs_an_approver() 
     let id = answer["error"]["data"]["approval_id"].as_str().unwrap().to_owned();
     until("the receiver is told", async || heard.lock().unwrap().heard.len() == 1).await;
     let (headers, body) = heard.lock().unwrap().heard[0].clone();
-    // Verified as a receiver does.
+    // Verify the signature as a receiver does.
     let header = |name: &str| headers[name].to_str().unwrap().to_owned();
     assert_eq!(header("webhook-id"), id);
     let signed = [format!("{id}.{}.", header("webhook-timestamp")).as_bytes(), &body].concat();
@@ -126,7 +126,7 @@ async fn a_system_is_told_of_a_call_that_waits_and_its_link_needs_an_approver() 
         (&told["data"]["tool"], &told["data"]["groups"]),
         (&json!("write_report"), &json!(["leads"]))
     );
-    // Its answer said to grant it: the call waits all the same.
+    // The response said to grant the call, which nevertheless still waits.
     assert_eq!(call(&stage, &session).await["error"]["data"]["approval_id"], id);
     let (grant, refuse) = (path_of(&told["data"]["grant"]), path_of(&told["data"]["refuse"]));
     let anonymous = stage.send("POST", &format!("/admin/v1{grant}"), &[], "").await;
@@ -134,7 +134,7 @@ async fn a_system_is_told_of_a_call_that_waits_and_its_link_needs_an_approver() 
     let agent = stage.post(&format!("/admin/v1{grant}"), "ada", &[], "").await;
     assert!(matches!(agent.status, 401 | 403), "{agent:?}");
     assert_eq!(stage.admin("POST", &grant, "mallory").await.status, 403);
-    // A link counts for its own decision on its own call.
+    // A link is only valid for its own decision on its own call.
     let (ticket, other) = (refuse.split_once('?').unwrap().1, grant.split_once('?').unwrap().0);
     for wrong in [format!("{other}?{ticket}"), format!("{other}?ticket=AAAA"), format!("{grant}x")]
     {
@@ -169,7 +169,7 @@ async fn a_receiver_that_fails_is_told_again_and_then_counted() {
     assert_eq!(ids[0], ids[1], "the receiver can tell that it is the same");
     let failures = async |stage: &Stage| stage.send("GET", "/metrics", &[], "").await.body;
     assert!(failures(&stage).await.contains("holdpoint_webhook_failures_total 0"));
-    // Nobody listens there, and the call waits for ten seconds only.
+    // Nothing listens there, and the call only waits for ten seconds.
     let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (stage, session) =
         crate::webhook::stage(&format!("http://{unused}/hook"), 10, file.path()).await;

@@ -16,7 +16,7 @@ use std::io::{self, Read};
 pub struct Tail {
     pub chain: ChainId,
     pub segment: SegmentNumber,
-    /// The length of the last segment without what is torn: what the file is to be cut to.
+    /// The length of the last segment without a torn end, to which the file has to be truncated.
     pub segment_bytes: u64,
     pub torn: Option<Torn>,
     pub(crate) last: LineHash,
@@ -26,7 +26,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Lines that no checkpoint covers.
+    /// The number of lines that no checkpoint covers.
     pub fn unsigned_lines(&self) -> u64 {
         self.tree.size().saturating_sub(self.covered)
     }
@@ -36,14 +36,14 @@ impl Tail {
     }
 }
 
-/// Bytes after the last newline: a write that a crash cut short.
+/// Bytes after the last newline, from a write that a crash interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Torn {
     pub bytes: u64,
     pub sha256: String,
 }
 
-/// Why a chain cannot go on. It is left as it is, for `receipts verify` to report.
+/// Why a chain cannot be continued. It is left as it is, for `receipts verify` to report.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
     #[error("chain {chain} cannot be read: {source}")]
@@ -62,10 +62,10 @@ pub enum TailError {
     OtherLines { chain: ChainId, segment: SegmentNumber },
 }
 
-/// Reads the last segment that has lines, and checks it by itself.
+/// Reads and checks the last segment that has lines.
 ///
-/// What is not signed yet is gone on with, and signed by the next writer: at most [`CHECKPOINT_LINES`] lines, behind a
-/// checkpoint that is there. More than that no writer leaves.
+/// The next writer continues after unsigned lines, and signs them: at most [`CHECKPOINT_LINES`]
+/// lines after an existing checkpoint. No writer leaves more than that.
 pub fn read_tail(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -83,7 +83,7 @@ pub fn read_tail(
         let begun = Some(walk.begun);
         walk.tail(chain, newest, end.good_bytes, end.torn, begun, end.covered)
     } else {
-        // Its writer was stopped between making the file and having written its first line.
+        // The writer was stopped after it created the file and before it wrote the first line.
         let before = before.filter(|before| before.next() == newest).ok_or_else(empty)?;
         let last = SegmentEnd::read(folder, chain, before, keys)?;
         let walk = last.walk.ok_or_else(empty)?;
@@ -95,7 +95,8 @@ pub fn read_tail(
     Ok(tail)
 }
 
-/// The end of a chain that is signed after every line: what is behind its checkpoint is cut off, whole lines too.
+/// The end of a chain that is signed after every line: everything after its checkpoint is cut off,
+/// even complete lines.
 pub fn read_signed_tail(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -117,7 +118,7 @@ pub fn read_signed_tail(
     Ok(walk.tail(chain, segment, bytes, torn, begun, size))
 }
 
-/// A segment that no checkpoint covers yet has to go on where the one before it was signed.
+/// Checks that a segment without a checkpoint continues where the previous one was signed.
 fn check_before(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -135,17 +136,17 @@ fn check_before(
     }
 }
 
-/// A segment that is complete and signed to its end.
+/// A complete segment that is signed to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedSegment {
     pub first_seq: u64,
-    /// The size and root of the chain's tree with the segment's last line.
+    /// The size and root of the chain's tree up to the segment's last line.
     pub size: u64,
     pub root: NodeHash,
     pub last_ts: Timestamp,
 }
 
-/// Verifies a segment by itself, all of it.
+/// Verifies a whole segment by itself.
 pub fn closed_segment(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -167,7 +168,7 @@ pub fn closed_segment(
     })
 }
 
-/// The newest signed line of a chain. What is not signed yet may be lost, so nothing refers to it.
+/// The newest signed line of a chain. Unsigned lines may be lost, so nothing refers to them.
 pub fn head(
     folder: &dyn Folder,
     chain: &ChainId,
@@ -178,7 +179,7 @@ pub fn head(
         listing.checkpoints.iter().rfind(|number| listing.segments.contains_key(number))?;
     let covered = signed(folder, chain, *segment, keys).ok()??.size;
     let size = *listing.segments.get(segment)?;
-    // Room for all lines that a writer leaves unsigned, as long as most are.
+    // Leaves room for all lines that a writer usually leaves unsigned.
     let offset = size.saturating_sub(4 * MAX_LINE_BYTES as u64);
     let mut reader = LineReader::new(folder.segment_from(chain, *segment, offset).ok()?);
     while let Ok(Some(piece)) = reader.next_piece() {
@@ -191,10 +192,10 @@ pub fn head(
     None
 }
 
-/// What one segment holds.
+/// The result of reading one segment.
 #[derive(Default)]
 struct SegmentEnd {
-    /// None where it has no whole line.
+    /// `None` if it has no complete line.
     walk: Option<Walk>,
     torn: Option<Torn>,
     good_bytes: u64,
@@ -289,7 +290,7 @@ fn signed(
     }
 }
 
-/// The lines of a segment as far as they were read.
+/// The lines of a segment read so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     pub(crate) tree: Frontier,
@@ -322,7 +323,7 @@ impl Walk {
         }
     }
 
-    /// What the first line of a segment says of all lines before it.
+    /// The tree before a segment, from the statement in its first line.
     pub(crate) fn before(line: &Line<'_>) -> Result<Frontier, &'static str> {
         let tree = stated_tree(line).ok_or("it begins a segment and does not state its place")?;
         if tree.size() == line.seq {
@@ -332,7 +333,7 @@ impl Walk {
         }
     }
 
-    /// Starts from there.
+    /// Starts from a segment's first line.
     pub(crate) fn begin(line: &Line<'_>) -> Result<Walk, &'static str> {
         let mut tree = Walk::before(line)?;
         if line.seq == 0 && line.prev != LineHash::NONE {
@@ -357,7 +358,7 @@ impl Walk {
     }
 }
 
-/// The tree that an opening line states: `data.tree`.
+/// The tree stated in an opening line: `data.tree`.
 fn stated_tree(line: &Line<'_>) -> Option<Frontier> {
     if !matches!(line.name, Some("chain.opened" | "chain.segment")) {
         return None;

@@ -63,7 +63,7 @@ fn a_chain_goes_on_where_it_ended() {
         let listing = folder.listing().unwrap();
         head(folder, &chain(), &listing.chains[&chain()], &keys()).unwrap().seq
     };
-    // Only what is signed is named to others.
+    // Only signed lines are named to other chains.
     assert_eq!(named(&folder), 0);
     writer.checkpoint().unwrap();
     let end = writer.head();
@@ -147,7 +147,7 @@ fn a_writer_goes_on_with_a_short_segment_and_begins_another_after_a_long_one() {
         let mut resumed = resume(&folder, rotation).unwrap();
         let expected = if is_long && rotation != Rotation::NEVER { first.next() } else { first };
         assert_eq!(resumed.segment(), expected);
-        // It is the writer before whose segment is long: this one's grows.
+        // The long segment is that of the previous writer: this one's grows.
         for number in 0..3 {
             resumed.append(&Record::Outcome(&outcome(number))).unwrap();
         }
@@ -156,7 +156,8 @@ fn a_writer_goes_on_with_a_short_segment_and_begins_another_after_a_long_one() {
     }
 }
 
-/// Fails at each step in turn, with each amount of the failed append left behind, then goes on.
+/// Fails at each step in turn, leaving each possible part of the failed append behind, then
+/// continues.
 #[test]
 fn after_a_failure_at_any_step_the_chain_goes_on_and_nothing_written_is_lost() {
     let rotation = Rotation { bytes: 1_500, age_milliseconds: i64::MAX };
@@ -242,13 +243,13 @@ fn only_so_many_unsigned_lines_are_gone_on_with_and_only_behind_a_checkpoint() {
         }
         folder
     };
-    // One line is signed as the chain is made.
+    // One line is signed when the chain is created.
     let folder = written(CHECKPOINT_LINES);
     assert_eq!(tail(&folder).unwrap().unsigned_lines(), CHECKPOINT_LINES);
     drop(resume(&folder, Rotation::NEVER).unwrap());
     assert!(all_text(&folder).contains(&format!("\"unsigned\":{CHECKPOINT_LINES}")));
 
-    // Somebody who has no key can write on, but not sign.
+    // An attacker without the key can append lines, but cannot sign them.
     let folder = written(CHECKPOINT_LINES);
     let first = folder.contents().checkpoints.clone();
     let mut writer = resume(&folder, Rotation::NEVER).unwrap();

@@ -16,7 +16,7 @@ fn checkpoint(size: u64) -> Checkpoint {
     Checkpoint { origin: origin(HOME, &CHAIN.parse().unwrap()), size, root: leaves(1)[0] }
 }
 
-/// Opens a text that the home's key signed, whatever it says.
+/// Opens an arbitrary text signed with the home's key.
 fn open_signed(body: &str) -> Result<Checkpoint, CheckpointError> {
     Checkpoint::open(&note::sign(body, &key(HOME, 1)), &keys())
 }
@@ -63,7 +63,7 @@ fn no_trusted_key_speaks_for_the_chains_of_another() {
     assert!(Checkpoint::open(&checkpoint(1).sign(&ours), &both).is_ok());
     let foreign = CheckpointError::Origin { signer: other.name().to_owned() };
     assert_eq!(Checkpoint::open(&checkpoint(1).sign(&other), &both), Err(foreign));
-    // A second key of the same home does.
+    // A second key of the same home can sign as well.
     let rotated = key(HOME, 3);
     assert!(
         Checkpoint::open(&checkpoint(1).sign(&rotated), &rotated.verifying_key().clone().into())
@@ -134,7 +134,7 @@ fn lines_after_the_root_are_let_be() {
     let body = format!("{HOME}/{CHAIN}\n42\n{}\n", checkpoint(42).root.base64());
     assert_eq!(open_signed(&body), Ok(checkpoint(42)));
     assert_eq!(open_signed(&format!("{body}an extension\n43\n")), Ok(checkpoint(42)));
-    // They are signed all the same.
+    // They are still covered by the signature.
     let signed = note::sign(&format!("{body}an extension\n"), &key(HOME, 1));
     let changed = signed.replace("an extension", "another");
     assert!(matches!(Checkpoint::open(&changed, &keys()), Err(CheckpointError::Note(_))));
@@ -165,7 +165,7 @@ fn several_checkpoints_come_one_by_one() {
             assert_eq!(found, texts, "{text:?}");
         }
     }
-    // Other signatures stay with theirs.
+    // Additional signatures stay with their checkpoint.
     let witnessed = format!("{}— witness AAAAAAA=\n", texts[0]);
     let text = format!("{witnessed}{}", texts[1]);
     assert_eq!(split_checkpoints(&text).collect::<Vec<_>>(), [&witnessed, &texts[1]]);

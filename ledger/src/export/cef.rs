@@ -1,4 +1,5 @@
-//! Common Event Format: a header of seven fields between bars, and an extension of `key=value`.
+//! Common Event Format: a header of seven fields separated by bars, and an extension of `key=value`
+//! pairs.
 
 use super::text::{Weight, message, visible, weight_of};
 use crate::receipt::{EventReceipt, Item, Receipt};
@@ -36,7 +37,7 @@ pub(super) fn write(item: &Item, out: &mut String) {
     out.push_str(&extension.0.join(" "));
 }
 
-/// Fields that have something to say, in order.
+/// The non-empty fields, in order.
 struct Extension(Vec<String>);
 
 impl Extension {
@@ -44,7 +45,7 @@ impl Extension {
         self.add_visible(key, &visible(value));
     }
 
-    /// Adds a text whose hidden characters are spelled out already.
+    /// Adds a text in which hidden characters are already escaped.
     fn add_visible(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
             self.0.push(format!("{key}={}", in_extension(value)));
@@ -55,7 +56,7 @@ impl Extension {
         self.add(key, value.as_deref().unwrap_or_default());
     }
 
-    /// A field that CEF has no name for.
+    /// Adds a field that CEF has no name for.
     fn add_labelled(&mut self, key: &str, label: &str, value: &str) {
         if !value.is_empty() {
             self.add(&format!("{key}Label"), label);
@@ -106,12 +107,12 @@ fn event_fields(event: &EventReceipt, out: &mut Extension) {
     out.add_labelled("cn1", "seq", &event.seq.to_string());
 }
 
-/// In the header a bar and a backslash are escaped, and there are no line ends.
+/// Escapes bars and backslashes for the header. Line endings are already escaped.
 fn in_header(text: &str) -> String {
     visible(text).replace('\\', "\\\\").replace('|', "\\|")
 }
 
-/// In the extension an equals sign and a backslash are escaped. Line ends were spelled out before.
+/// Escapes equals signs and backslashes for the extension. Line endings are already escaped.
 fn in_extension(text: &str) -> String {
     text.replace('\\', "\\\\").replace('=', "\\=")
 }

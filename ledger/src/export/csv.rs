@@ -1,4 +1,5 @@
-//! Comma-separated values by RFC 4180, made so that a spreadsheet takes no cell for a formula.
+//! Comma-separated values according to RFC 4180, written so that a spreadsheet takes no cell for a
+//! formula.
 
 use super::text::visible;
 use crate::receipt::{EventReceipt, Item, Receipt};
@@ -48,7 +49,8 @@ const COLUMNS: [&str; 42] = [
     "seq",
 ];
 
-/// A spreadsheet reads a cell that begins with one of these as a formula; the last four are the wide forms of the first.
+/// Spreadsheets take cells that begin with one of these for formulas. The last four are the
+/// full-width forms of the first four.
 const FORMULA_STARTS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 pub(super) fn write_header(out: &mut String) {
@@ -143,7 +145,7 @@ fn event_cells(event: &EventReceipt) -> Result<[String; COLUMNS.len()], serde_js
 fn write_cell(text: &str, out: &mut String) {
     let text = visible(text);
     let is_formula = text.trim_start().starts_with(FORMULA_STARTS);
-    // Some spreadsheets separate cells by semicolons.
+    // Some spreadsheets also separate cells by semicolons.
     if !is_formula && !text.contains(['"', ',', ';']) {
         out.push_str(&text);
         return;

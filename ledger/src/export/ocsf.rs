@@ -1,7 +1,8 @@
-//! The Open Cybersecurity Schema Framework: a call is an *API Activity* (6003), a person's act on a server an *Entity
-//! Management* (3004), any other event a *Base Event* (0).
+//! The Open Cybersecurity Schema Framework: a call becomes an *API Activity* (6003), a person's act
+//! on a server an *Entity Management* (3004), any other event a *Base Event* (0).
 //!
-//! The ledger's hashes go under `unmapped`: OCSF's own `attestation` is over the OCSF event, and ours is over the line.
+//! The ledger's hashes go under `unmapped`: OCSF's `attestation` covers the OCSF event, while ours
+//! cover the line.
 
 use super::text::{Weight, message, weight_of};
 use crate::receipt::{EventReceipt, Item, Receipt, ReceiptState};
@@ -9,7 +10,7 @@ use crate::record::{OutcomeStatus, RulingResult};
 use contract::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// The version of the schema that the events are written by.
+/// The version of the OCSF schema.
 pub const OCSF_VERSION: &str = "1.9.0";
 
 const UNKNOWN: u64 = 0;
@@ -37,7 +38,7 @@ pub(super) fn document(item: &Item) -> Result<Value, serde_json::Error> {
     Ok(Value::Object(event))
 }
 
-/// What kind of event it is.
+/// The class of an event.
 struct Class {
     category: (u64, &'static str),
     class: (u64, &'static str),
@@ -165,7 +166,7 @@ fn who_asked(receipt: &Receipt) -> [(&'static str, Value); 4] {
     });
     let client = principal.client_id.as_ref().map(|id| json!({ "uid": id, "name": id }));
     let agent = json!({ "uid": principal.sub, "name": principal.sub, "type_id": UNKNOWN });
-    // A client on the same machine has no address, and an endpoint needs a name of some kind.
+    // A client on the same machine has no address, but an endpoint needs some name.
     let name = principal.client_id.as_deref().unwrap_or("mcp-client");
     [
         ("actor", json!({ "user": user, "application": client })),
@@ -194,7 +195,7 @@ fn what_was_asked(receipt: &Receipt) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// What of a receipt has no attribute of its own.
+/// The parts of a receipt without an OCSF attribute.
 fn unmapped(receipt: &Receipt) -> Result<Value, serde_json::Error> {
     let Value::Object(mut rest) = serde_json::to_value(receipt)? else { return Ok(Value::Null) };
     const MAPPED: [&str; 5] = ["ts", "receipt_id", "trace_id", "principal", "ended_at"];
@@ -224,7 +225,7 @@ fn resource_type(method: &str) -> &'static str {
     }
 }
 
-/// `status_id` with its caption, and a word for what became of the call.
+/// `status_id` with its caption, and a word for the outcome of the call.
 fn status_of(receipt: &Receipt) -> (u64, &'static str, &'static str) {
     match (&receipt.outcome, receipt.state) {
         (Some(outcome), _) => match outcome.status {
@@ -245,7 +246,7 @@ fn control_of(receipt: &Receipt) -> ((u64, &'static str), (u64, &'static str)) {
     match receipt.decision.result {
         RulingResult::Allow if is_approved => ((1, "Allowed"), (8, "Approved")),
         RulingResult::Allow => ((1, "Allowed"), (1, "Allowed")),
-        // What needs an approval is not delayed: it is refused, and may be asked for again.
+        // A call that needs approval is refused, not delayed: the client may ask again.
         RulingResult::Deny | RulingResult::RequireApproval => ((2, "Denied"), (2, "Blocked")),
     }
 }
@@ -296,7 +297,7 @@ fn base_event(event: &EventReceipt) -> Map<String, Value> {
     document
 }
 
-/// A base event has no attribute for who did it; that is under `unmapped`.
+/// A base event has no attribute for the actor, who is under `unmapped`.
 fn add_event(event: &EventReceipt, document: &mut Map<String, Value>) {
     if let Some(members) = document.get_mut("metadata").and_then(Value::as_object_mut) {
         members.insert("event_code".to_owned(), json!(event.name));
@@ -313,7 +314,7 @@ fn add_event(event: &EventReceipt, document: &mut Map<String, Value>) {
     document.insert("unmapped".to_owned(), unmapped);
 }
 
-/// In OCSF what is not known is left out. Under `unmapped` everything stays as the ledger has it.
+/// Removes unknown values, as OCSF requires. Under `unmapped`, everything stays as in the ledger.
 fn without_nulls(object: &mut Map<String, Value>) {
     object.retain(|_, value| !value.is_null());
     for (name, value) in object.iter_mut() {

@@ -4,10 +4,11 @@ use crate::receipt::tests::{Scribe, items};
 use crate::record::RulingResult;
 use serde_json::{Value, json};
 
-/// Names that would break out of a field where they are not escaped.
+/// A name that would break out of a field if it were not escaped.
 const HOSTILE: &str = "=cmd|' /C calc'!A0,\"x\"\\|a=b\r\nCEF:0|\u{1b}[31m\u{202e}";
 
-/// One of each: a call that ended, one that was denied, one that needs approval, one that never ended, two events.
+/// One item of each kind: a call that ended, one that was denied, one that needs approval, one that
+/// never ended, two events.
 fn folder() -> Vec<Item> {
     let folder = MemoryFolder::default();
     let mut scribe = Scribe::new(&folder, 1);
@@ -50,7 +51,7 @@ fn json_lines_are_one_object_each() {
     assert!(!text.contains('\u{1b}'));
 }
 
-/// Every record has as many cells as the first, or it is an error.
+/// Parses CSV; fails if a record has a different number of cells than the first.
 fn read_csv(text: &str) -> Vec<Vec<String>> {
     let mut reader = ::csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     reader.deserialize().collect::<Result<_, _>>().unwrap()
@@ -84,7 +85,7 @@ fn every_beginning_of_a_formula_is_made_inert() {
         event.name = start.to_owned();
         let mut out = String::new();
         Format::Csv.write(&Item::Event(event.clone()), &mut out).unwrap();
-        // A tab or a line end is spelled out, and that begins with a backslash.
+        // A tab or line ending is escaped, so the cell begins with a backslash.
         let is_spelled = start.starts_with(['\t', '\r']);
         assert_eq!(out.contains(&format!("\"'{start}\"")), !is_spelled, "{out}");
         event.name = "1=1".to_owned();
@@ -94,7 +95,7 @@ fn every_beginning_of_a_formula_is_made_inert() {
     }
 }
 
-/// The header's fields and the extension of a CEF line, unescaped.
+/// The header fields and the extension of a CEF line, unescaped.
 fn read_cef(line: &str) -> (Vec<String>, Vec<(String, String)>) {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();
@@ -171,7 +172,7 @@ fn the_name_of_an_event_cannot_leave_the_header() {
     assert_eq!(read_cef(out.trim_end()).0[4], "a|b\\c\\u{a}d");
 }
 
-/// What OCSF 1.9 requires of each class, and of each object in it; and where one of several is enough.
+/// Checks what OCSF 1.9 requires of each class and each of its objects, including the alternatives.
 fn check_ocsf(event: &Value) {
     let required = |object: &Value, names: &[&str]| {
         for name in names {
@@ -283,7 +284,7 @@ fn every_member_of_a_receipt_is_somewhere_in_the_ocsf_event() {
     let mut mapped = Vec::new();
     collect(&event, &mut mapped);
     for leaf in leaves {
-        // Moments are numbers there, and the name of the kind of record is the class.
+        // Timestamps become numbers, and the kind of record becomes the class.
         let is_moment = leaf.as_str().is_some_and(|text| text.starts_with("2023-"));
         assert!(is_moment || leaf == "receipt" || mapped.contains(&leaf), "{leaf} is lost");
     }
@@ -298,11 +299,11 @@ fn collect(value: &Value, leaves: &mut Vec<Value>) {
     }
 }
 
-/// One of each kind of character that a reader cannot see: a soft hyphen, bidi and zero-width characters, a tag character, a
-/// variation selector, a blank letter, a private-use character, and controls.
+/// One of each kind of invisible character: a soft hyphen, bidi and zero-width characters, a tag
+/// character, a variation selector, a blank letter, a private-use character, and controls.
 const HIDDEN: &str = "a\u{ad}\u{61c}\u{200b}\u{200d}\u{202e}\u{2066}\u{2028}\u{e0041}\u{fe0f}\u{3164}\u{feff}\u{e000}\u{f0000}\u{0}\u{85}b";
 
-/// Reads back what [`visible`] shows.
+/// Reverses [`visible`].
 fn told_back(shown: &str) -> String {
     let mut parts = shown.split("\\u{");
     let mut text = parts.next().unwrap_or_default().to_owned();

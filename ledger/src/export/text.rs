@@ -1,10 +1,11 @@
-//! What all forms share: a sentence for each item, how grave it is, and characters that hide made visible.
+//! Shared by all formats: a sentence and a severity for each item, and escapes for hidden
+//! characters.
 
 use crate::receipt::{EventReceipt, Item, Receipt, ReceiptState};
 use crate::record::{OutcomeStatus, RulingResult};
 use contract::hidden::is_hidden;
 
-/// How grave an item is, from least to most.
+/// The severity of an item, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     Informational,
@@ -13,7 +14,7 @@ pub enum Weight {
     High,
 }
 
-/// How grave an item is.
+/// The severity of an item.
 pub fn weight_of(item: &Item) -> Weight {
     match item {
         Item::Receipt(receipt) => weight_of_receipt(receipt),
@@ -50,7 +51,7 @@ fn weight_of_event(event: &EventReceipt) -> Weight {
     }
 }
 
-/// What happened, in a sentence.
+/// Describes an item in a sentence.
 pub fn message(item: &Item) -> String {
     match item {
         Item::Receipt(receipt) => {
@@ -83,8 +84,8 @@ pub fn message(item: &Item) -> String {
     }
 }
 
-/// Text with its hidden characters, line ends among them, spelled out as `\u{…}`. A backslash that stands before `u{` is spelled
-/// out too, so the text can be told back from what is shown.
+/// A text with its hidden characters, including line endings, escaped as `\u{…}`. A backslash
+/// before `u{` is escaped too, so that the text can be recovered.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (at, character) in text.char_indices() {
@@ -99,7 +100,8 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// JSON with the hidden characters of its strings in JSON's own escapes: a parser reads the same, and a person sees them.
+/// JSON with the hidden characters in its strings as JSON escapes: parsers read the same value, and
+/// people can see them.
 pub(super) fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {

@@ -1,10 +1,10 @@
-//! Reading a line: its outermost members, in one pass, without taking the values apart.
+//! Scans a line: finds its top-level members in one pass, without parsing their values.
 
 use super::{HASH_DIGITS, HASH_NAME, LineHash, hash_without};
 use crate::digits;
 use std::str;
 
-/// How deep a line may be nested: far more than any record is.
+/// The deepest accepted nesting: far more than any record has.
 pub const MAX_NESTING: u32 = 32;
 
 /// Why some bytes are not a line that Holdpoint wrote.
@@ -20,7 +20,7 @@ pub enum BadLine {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// A decision; `awaits_outcome` where the request was allowed.
+    /// A decision; `awaits_outcome` if the request was allowed.
     Decision {
         awaits_outcome: bool,
     },
@@ -28,23 +28,23 @@ pub enum LineKind {
     Event,
 }
 
-/// A line whose hash is right. Values are spans of its bytes, as they were written.
+/// A line with a correct hash. Values are spans of its original bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'l> {
     pub seq: u64,
     pub prev: LineHash,
     pub hash: LineHash,
     pub kind: LineKind,
-    /// The moment's text, without its quotes.
+    /// The text of the timestamp, without quotes.
     pub ts: &'l str,
-    /// Of a decision or an outcome.
+    /// Only for a decision or an outcome.
     pub receipt_id: Option<&'l str>,
-    /// Of an event.
+    /// Only for an event.
     pub name: Option<&'l str>,
     pub bytes: &'l [u8],
 }
 
-/// Reads a line, given without its newline, and checks its hash.
+/// Scans a line, given without its newline, and checks its hash.
 pub fn scan(bytes: &[u8]) -> Result<Line<'_>, BadLine> {
     let members = Members::read(bytes)?;
     let seq = number(members.seq.ok_or(BadLine::Member("seq"))?).ok_or(BadLine::Member("seq"))?;
@@ -64,7 +64,7 @@ pub fn scan(bytes: &[u8]) -> Result<Line<'_>, BadLine> {
         Some("event") => return Err(BadLine::Member("name")),
         _ => return Err(BadLine::Member("record")),
     };
-    // The member is never the last one: `record` and others come after it, so a comma follows.
+    // `hash` is never the last member: `record` and others come after it, so a comma follows.
     let cut_from = members.hash_at;
     let cut_to = cut_from + HASH_NAME.len() + HASH_DIGITS + 2;
     if hash_without(bytes, 0, cut_from, cut_to) != hash {
@@ -73,8 +73,8 @@ pub fn scan(bytes: &[u8]) -> Result<Line<'_>, BadLine> {
     Ok(Line { seq, prev, hash, kind, ts, receipt_id, name, bytes })
 }
 
-/// Whether some bytes are what a write that was cut short leaves: the beginning of a line, or nothing that was ever
-/// written (a machine that stopped can leave zeros).
+/// Whether some bytes can result from an interrupted write: the beginning of a line, or zeros that
+/// a crash can leave.
 pub(crate) fn is_torn(bytes: &[u8]) -> bool {
     let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let bytes = bytes.get(..written).unwrap_or_default();
@@ -88,12 +88,12 @@ pub(crate) fn is_torn(bytes: &[u8]) -> bool {
     }
 }
 
-/// The values of the outermost members that the chain itself reads.
+/// The values of the top-level members that the chain needs.
 #[derive(Debug, Default)]
 struct Members<'l> {
     decision: Option<&'l [u8]>,
     hash: Option<&'l [u8]>,
-    /// Where the name of the member `hash` starts.
+    /// The position of the member name `hash`.
     hash_at: usize,
     name: Option<&'l [u8]>,
     prev: Option<&'l [u8]>,
@@ -112,7 +112,7 @@ impl<'l> Members<'l> {
         loop {
             let name_at = cursor.at;
             let name = cursor.string()?;
-            // Ascending, as in the canonical form: so no name comes twice.
+            // Names must ascend, as in the canonical form, so none can occur twice.
             if name <= before {
                 return Err(BadLine::Malformed { at: name_at });
             }
@@ -144,7 +144,7 @@ impl<'l> Members<'l> {
     }
 }
 
-/// A place in a line. Running off its end is [`BadLine::Malformed`] at its length.
+/// A position in a line. Running past the end gives [`BadLine::Malformed`] at the line's length.
 struct Cursor<'l> {
     bytes: &'l [u8],
     at: usize,
@@ -167,7 +167,7 @@ impl<'l> Cursor<'l> {
         Ok(())
     }
 
-    /// A string's inside. Escapes are left as they are.
+    /// The content of a string, with escapes unchanged.
     fn string(&mut self) -> Result<&'l [u8], BadLine> {
         self.expect(b'"')?;
         let start = self.at;
@@ -192,7 +192,7 @@ impl<'l> Cursor<'l> {
         Ok(inside)
     }
 
-    /// Any value: for an object or an array, its brackets and strings are matched and no more.
+    /// Skips any value. For an object or array, only brackets and strings are matched.
     fn value(&mut self) -> Result<&'l [u8], BadLine> {
         let start = self.at;
         let mut depth = 0_u32;
@@ -226,7 +226,7 @@ impl<'l> Cursor<'l> {
         }
     }
 
-    /// A number or a word.
+    /// Skips a number or a literal.
     fn plain(&mut self) {
         while let Some(b'0'..=b'9' | b'a'..=b'z' | b'-') = self.peek() {
             self.at += 1;
@@ -242,7 +242,7 @@ fn number(value: &[u8]) -> Option<u64> {
     str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// The inside of a string that has no escapes.
+/// The content of a string without escapes.
 fn text(value: Option<&[u8]>) -> Option<&str> {
     let inside = value?.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if inside.contains(&b'\\') {

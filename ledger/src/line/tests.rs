@@ -64,7 +64,8 @@ fn line_of(record: &Record<'_>) -> Vec<u8> {
     out.split_off(b"before".len())
 }
 
-/// What the normative text says, done the long way: parse, take `hash` out, canonical form, SHA-256.
+/// The hash computed as the specification describes it: parse, remove `hash`, canonicalize,
+/// SHA-256.
 fn hash_the_long_way(line: &str) -> String {
     let Value::Object(mut members) = serde_json::from_str(line).unwrap() else { panic!("{line}") };
     members.remove("hash").unwrap();
@@ -85,7 +86,8 @@ fn a_line_is_the_same_whatever_was_written_before_it() {
     };
     let short = Decision { drift: None, ..with_age(0, 0) };
     let mut encoder = Encoder::default();
-    // Alike, of another age, of an age with more digits, of another contract, without one, and back.
+    // Alternate between similar decisions: same age, different age, an age with more digits, a
+    // different contract, none.
     let all = [with_age(5, 3), with_age(6, 3), with_age(123_456_789, 3), with_age(5, 4), short];
     for decision in all.iter().chain(all.iter().rev()) {
         let record = Record::Decision(decision);
@@ -175,7 +177,7 @@ fn only_an_allowed_request_awaits_an_outcome() {
         (RulingResult::Deny, false),
         (RulingResult::RequireApproval, false),
     ] {
-        // A reason that looks like the end of another ruling changes nothing.
+        // A reason that looks like the end of a ruling changes nothing.
         let decision = decision("t", &["\"result\":\"allow\"}"], result);
         let line = line_of(&Record::Decision(&decision));
         let read = scan(line.trim_ascii_end()).unwrap();
@@ -190,7 +192,7 @@ fn a_line_at_the_limit_is_written_and_one_past_it_is_not() {
         let event =
             Event { ts: Timestamp(0), name: "e", by: None, server_id: None, data: Some(&data) };
         let mut out = Vec::new();
-        // A draft has room for every place.
+        // A draft has room for the largest position.
         let last = Place { seq: u64::MAX, ..PLACE };
         encode(&Record::Event(&event), last, &mut out).map(|_| out.len())
     };
@@ -226,7 +228,7 @@ fn a_beginning_of_a_line_is_torn_and_an_edited_line_is_not() {
         assert!(is_torn(&line[..end]), "{end}");
     }
     assert!(is_torn(&[0; 100]));
-    // A machine that stopped can leave a file that is longer than what was written to it.
+    // A crash can leave a file that is longer than what was written to it.
     assert!(is_torn(&[&line[..200], &[0; 50]].concat()));
     assert!(!is_torn(&[&line[..200], &[0; 50], b"x"].concat()));
     for edited in [[line, b"x"].concat(), [line, b"{"].concat(), b"[".to_vec(), b"{x".to_vec()] {

@@ -1,5 +1,5 @@
-//! Cosignatures of witnesses, as c2sp.org/tlog-cosignature has them: a witness states that it saw a checkpoint at a moment,
-//! and that it never saw one that contradicts it.
+//! Cosignatures of witnesses in the format of c2sp.org/tlog-cosignature: a witness states that it
+//! saw a checkpoint at a time, and never saw one that contradicts it.
 
 use super::key::{BadKey, SigningKey, is_name};
 use super::{SIGNATURE_PREFIX, SignatureLine, split};
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// The byte that stands for Ed25519 cosignatures in front of a key.
+/// The type byte of Ed25519 cosignatures, which precedes the key.
 const COSIGNATURE: u8 = 4;
 const TIME_BYTES: usize = 8;
 
@@ -24,17 +24,17 @@ pub struct WitnessKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cosigned {
     pub witness: String,
-    /// Seconds since 1970, by the witness's clock.
+    /// Unix time in seconds, by the witness's clock.
     pub seconds: u64,
 }
 
 impl WitnessKey {
-    /// The cosigning key of the same bytes as a key that signs notes.
+    /// The cosigning key with the same bytes as a key that signs notes.
     pub fn of(key: &SigningKey) -> Result<WitnessKey, BadKey> {
         WitnessKey::new(key.name(), key.verifying_key().to_bytes())
     }
 
-    /// Reads `name+hash+key`.
+    /// Parses `name+hash+key`.
     pub fn parse(text: &str) -> Result<WitnessKey, BadKey> {
         let parts = text.trim_end_matches('\n').split_once('+');
         let parts = parts.and_then(|(name, rest)| Some((name, rest.split_once('+')?)));
@@ -67,7 +67,7 @@ impl WitnessKey {
         &self.name
     }
 
-    /// This witness's cosignature of a note, where there is one that verifies.
+    /// This witness's cosignature of a note, if there is one that verifies.
     pub fn cosigned(&self, note: &str) -> Option<Cosigned> {
         let (text, signatures) = split(note)?;
         signatures.lines().take(super::MAX_SIGNATURES).find_map(|line| {
@@ -91,7 +91,7 @@ impl fmt::Display for WitnessKey {
     }
 }
 
-/// The line by which a witness cosigns the text of a checkpoint, with its newline.
+/// The cosignature line of a witness for the text of a checkpoint, with its newline.
 pub fn cosign(text: &str, key: &SigningKey, seconds: u64) -> Result<String, BadKey> {
     let mut bytes = WitnessKey::of(key)?.key_id.to_be_bytes().to_vec();
     bytes.extend_from_slice(&seconds.to_be_bytes());

@@ -1,4 +1,5 @@
-//! Keys that sign and verify notes, in the text forms of c2sp.org/signed-note and golang.org/x/mod/sumdb/note.
+//! Keys that sign and verify notes, in the text formats of c2sp.org/signed-note and
+//! golang.org/x/mod/sumdb/note.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,16 +11,16 @@ use zeroize::Zeroizing;
 /// The longest name of a key, in bytes.
 pub const MAX_NAME_BYTES: usize = 256;
 
-/// The most keys that are tried.
+/// The most keys in a keyring.
 pub const MAX_KEYS: usize = 16;
 
-/// The byte that stands for Ed25519 in front of a key.
+/// The type byte of Ed25519, which precedes the key.
 const ED25519: u8 = 1;
 const KEY_BYTES: usize = 32;
 const TYPED_KEY_BYTES: usize = 1 + KEY_BYTES;
 const PRIVATE_PREFIX: &str = "PRIVATE+KEY+";
 
-/// Why a text is no key. It never carries any of the text: that may be a secret.
+/// Why a text is not a key. Never contains any of the text, which may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
     #[error(
@@ -44,19 +45,19 @@ pub enum BadKey {
     Point,
 }
 
-/// A key that signs. The secret is wiped when it is dropped, and is never shown by [`fmt::Debug`].
+/// A signing key. The secret is wiped on drop, and never shown by [`fmt::Debug`].
 pub struct SigningKey {
     secret: ed25519_dalek::SigningKey,
     public: VerifyingKey,
 }
 
 impl SigningKey {
-    /// The key of 32 random bytes.
+    /// Creates the key from 32 random bytes.
     pub fn generate(name: &str, seed: [u8; 32]) -> Result<SigningKey, BadKey> {
         Self::from_seed(name, &Zeroizing::new(seed))
     }
 
-    /// Reads what [`SigningKey::to_text`] wrote, with or without a newline behind it.
+    /// Parses the output of [`SigningKey::to_text`], with or without a trailing newline.
     pub fn parse(text: &str) -> Result<SigningKey, BadKey> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_prefix(PRIVATE_PREFIX).ok_or(BadKey::Private)?;
@@ -72,7 +73,7 @@ impl SigningKey {
         let encoded = Zeroizing::new(STANDARD.encode(*typed));
         let (name, hash) = (self.name(), self.public.hash_text());
         let parts = [PRIVATE_PREFIX, name, "+", &hash, "+", &encoded];
-        // The room is taken at once: growing would leave copies of the secret behind.
+        // Allocate the full capacity at once: growing would leave copies of the secret in memory.
         let mut text =
             Zeroizing::new(String::with_capacity(parts.iter().map(|part| part.len()).sum()));
         parts.iter().for_each(|part| text.push_str(part));
@@ -104,7 +105,7 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// A key that verifies.
+/// A verifying key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyingKey {
     name: String,
@@ -113,7 +114,7 @@ pub struct VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// Reads what [`fmt::Display`] wrote, with or without a newline behind it.
+    /// Parses the output of [`fmt::Display`], with or without a trailing newline.
     pub fn parse(text: &str) -> Result<VerifyingKey, BadKey> {
         if text.starts_with(PRIVATE_PREFIX) {
             return Err(BadKey::NotPublic);
@@ -129,7 +130,8 @@ impl VerifyingKey {
         &self.name
     }
 
-    /// The number that stands for this key and its name in signatures. It is short: it finds a key and proves nothing.
+    /// The number that identifies this key and its name in signatures. It is short: it only serves
+    /// to find the key, and proves nothing.
     pub fn key_id(&self) -> u32 {
         self.key_id
     }
@@ -140,7 +142,7 @@ impl VerifyingKey {
 
     pub(super) fn has_signed(&self, text: &[u8], signature: &[u8]) -> bool {
         let Ok(signature) = ed25519_dalek::Signature::from_slice(signature) else { return false };
-        // Strict: of each signature only one spelling verifies.
+        // Strict verification: each signature has a single valid encoding.
         self.key.verify_strict(text, &signature).is_ok()
     }
 
@@ -171,11 +173,11 @@ impl fmt::Display for VerifyingKey {
     }
 }
 
-/// The keys that are trusted: at least one.
+/// The trusted keys: at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keyring(Vec<VerifyingKey>);
 
-/// Why a text is no list of keys.
+/// Why a text is not a list of keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKeyring {
     #[error("line {line}: {source}")]
@@ -189,7 +191,7 @@ pub enum BadKeyring {
 }
 
 impl Keyring {
-    /// One public key a line. Empty lines and lines that start with `#` are passed over.
+    /// Parses one public key per line. Ignores empty lines and lines that start with `#`.
     pub fn from_text(text: &str) -> Result<Keyring, BadKeyring> {
         let mut keys: Vec<VerifyingKey> = Vec::new();
         for (number, line) in text.lines().map(str::trim).enumerate() {
@@ -224,7 +226,7 @@ impl From<VerifyingKey> for Keyring {
     }
 }
 
-/// The names, as a person is told whose signatures count.
+/// Displays the names of the keys.
 impl fmt::Display for Keyring {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, key) in self.0.iter().enumerate() {
@@ -243,7 +245,7 @@ pub(super) fn is_name(name: &str) -> bool {
 
 type Parts<'t> = (&'t str, &'t str, Zeroizing<[u8; KEY_BYTES]>);
 
-/// `name+hash+key`, with the byte in front of the key taken off.
+/// Splits `name+hash+key`, and removes the type byte from the key.
 fn parse_parts(text: &str, bad_shape: BadKey) -> Result<Parts<'_>, BadKey> {
     let parts = text.split_once('+').and_then(|(name, rest)| Some((name, rest.split_once('+')?)));
     let Some((name, (hash, encoded))) = parts else { return Err(bad_shape) };

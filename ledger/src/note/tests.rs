@@ -67,7 +67,7 @@ fn a_key_under_another_name_is_another_key() {
     assert_ne!(ours.verifying_key().key_id(), renamed.verifying_key().key_id());
     let note = sign("text\n", &renamed);
     assert_eq!(opened(&note, &ring(&[&ours])), Err(NoteError::UnknownSigners));
-    // The name of a known key, with the number of another.
+    // The name of a known key with the number of another.
     let line = note.rsplit_once("— ").unwrap().1.replace("holdpoint/b", "holdpoint/a");
     assert_eq!(
         opened(&format!("text\n\n— {line}"), &ring(&[&ours])),
@@ -119,7 +119,7 @@ fn signatures_of_unknown_keys_and_kinds_are_passed_over() {
     assert_eq!(opened(&format!("{TEXT}\n{PETER}{ENOCH}"), &peters()), Ok(TEXT));
     assert_eq!(opened(&format!("{TEXT}\n{ENOCH}{PETER}"), &peters()), Ok(TEXT));
     assert_eq!(opened(&format!("{TEXT}\n{ENOCH}"), &peters()), Err(NoteError::UnknownSigners));
-    // The name of a known key with the number of none, and the other way about.
+    // The name of a known key with an unknown number, and vice versa.
     let other_number = signature_line("PeterNeumann", 0xc74f20a4, &[7; 2420]);
     assert_eq!(opened(&format!("{TEXT}\n{other_number}{PETER}"), &peters()), Ok(TEXT));
     assert_eq!(
@@ -162,7 +162,8 @@ fn a_signature_has_one_spelling() {
         |signature: &[u8]| format!("text\n\n{}", signature_line("holdpoint/a", key_id, signature));
     assert_eq!(opened(&note(&signature), &keys), Ok("text\n"));
     assert_eq!(opened(&note(&with_group_order_added(signature)), &keys), wrong("holdpoint/a"));
-    // A point of small order as R: with it anybody could make other signatures for a key of small order.
+    // R is a point of small order, which would allow forging further signatures for a key of small
+    // order.
     let mut small = signature;
     small[..32].fill(0);
     small[0] = 1;
@@ -171,7 +172,7 @@ fn a_signature_has_one_spelling() {
     assert_eq!(opened(&unpadded, &keys), Err(NoteError::BadSignatureLine { line: 3 }));
 }
 
-/// The same signature to who does not look whether S is below the order of the group.
+/// The same signature for verifiers that do not check that S is below the group order.
 fn with_group_order_added(mut signature: [u8; 64]) -> [u8; 64] {
     let order =
         hex::decode("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010").unwrap();
@@ -234,7 +235,7 @@ fn control_characters_are_refused_by_line() {
     assert_eq!(opened(&format!("{TEXT}\n{}\r\n", PETER.trim_end()), &peters()), control(4));
     assert_eq!(opened(&format!("{TEXT}\t\n\n{PETER}"), &peters()), control(3));
     assert_eq!(opened(&format!("{TEXT}\0\n\n{PETER}"), &peters()), control(3));
-    // Go's notes let DEL and what follows it pass, and so do these.
+    // Go's notes allow DEL and the characters after it, and so do these.
     let ours = key("holdpoint/a", 1);
     assert_eq!(opened(&sign("\u{7f}\u{85}\n", &ours), &ring(&[&ours])), Ok("\u{7f}\u{85}\n"));
 }

@@ -1,10 +1,10 @@
-//! Proofs made while the leaves of a tree stream by, once and in order, in memory that does not grow with the tree.
+//! Builds proofs in one pass over the leaves of a tree, in memory that does not grow with the tree.
 
 use super::{ConsistencyProof, InclusionProof};
 use crate::tree::{Frontier, MAX_SIZE, NodeHash};
 use std::ops::Range;
 
-/// Why a proof cannot be made.
+/// Why a proof cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     #[error("there is no line {index} in a tree of {size} lines")]
@@ -19,7 +19,7 @@ pub enum BuildError {
     TooFew { size: u64, seen: u64 },
 }
 
-/// Makes an [`InclusionProof`] from all leaves of the tree, or from those after a frontier.
+/// Builds an [`InclusionProof`] from all leaves of the tree, or from those after a frontier.
 #[derive(Debug)]
 pub struct InclusionBuilder {
     index: u64,
@@ -28,7 +28,7 @@ pub struct InclusionBuilder {
 }
 
 impl InclusionBuilder {
-    /// `from` is the tree before the first leaf that will be pushed.
+    /// `from` is the tree before the first leaf to be pushed.
     pub fn new(index: u64, size: u64, from: &Frontier) -> Result<Self, BuildError> {
         if size > MAX_SIZE {
             return Err(BuildError::TooLarge);
@@ -43,7 +43,7 @@ impl InclusionBuilder {
         Ok(InclusionBuilder { index, size, roots })
     }
 
-    /// The next leaf. Those past the tree's size are passed over.
+    /// Adds the next leaf. Leaves beyond the tree's size are ignored.
     pub fn push(&mut self, leaf: NodeHash) {
         self.roots.push(leaf);
     }
@@ -54,7 +54,7 @@ impl InclusionBuilder {
     }
 }
 
-/// Makes a [`ConsistencyProof`] from all leaves of the new tree, or from those after a frontier.
+/// Builds a [`ConsistencyProof`] from all leaves of the new tree, or from those after a frontier.
 #[derive(Debug)]
 pub struct ConsistencyBuilder {
     old: u64,
@@ -63,7 +63,7 @@ pub struct ConsistencyBuilder {
 }
 
 impl ConsistencyBuilder {
-    /// `from` is the tree before the first leaf that will be pushed.
+    /// `from` is the tree before the first leaf to be pushed.
     pub fn new(old: u64, new: u64, from: &Frontier) -> Result<Self, BuildError> {
         if new > MAX_SIZE {
             return Err(BuildError::TooLarge);
@@ -75,7 +75,7 @@ impl ConsistencyBuilder {
         Ok(ConsistencyBuilder { old, new, roots })
     }
 
-    /// The next leaf. Those past the new tree's size are passed over.
+    /// Adds the next leaf. Leaves beyond the new tree's size are ignored.
     pub fn push(&mut self, leaf: NodeHash) {
         self.roots.push(leaf);
     }
@@ -86,7 +86,7 @@ impl ConsistencyBuilder {
     }
 }
 
-/// The leaves under each sibling node on the path from a leaf to the root.
+/// The ranges of leaves under each sibling on the path from a leaf to the root.
 fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     let mut within = 0..size;
@@ -101,7 +101,7 @@ fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The leaves under each node that the roots of both trees are made of.
+/// The ranges of leaves under the nodes from which the roots of both trees are computed.
 fn consistency_ranges(old: u64, new: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     if old == 0 || old == new {
@@ -115,7 +115,8 @@ fn consistency_ranges(old: u64, new: u64) -> Vec<Range<u64>> {
         (within, sibling) = if old <= middle { (left, right) } else { (right, left) };
         ranges.push(sibling);
     }
-    // What remains is the last of the old tree's subtrees; where it is the whole old tree, its root is known.
+    // The rest is the last subtree of the old tree. If that is the whole old tree, its root is
+    // known.
     if within.start > 0 {
         ranges.push(within);
     }
@@ -123,19 +124,20 @@ fn consistency_ranges(old: u64, new: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Where a tree of at least two leaves is parted: on the left is the largest perfect subtree that leaves something over.
+/// The split point of a tree of at least two leaves: the left part is the largest perfect subtree
+/// that is smaller than the tree.
 fn middle_of(range: &Range<u64>) -> u64 {
     range.start + (1 << (range.end - range.start - 1).ilog2())
 }
 
-/// The roots over some ranges of leaves, none of which overlap.
+/// Computes the roots over disjoint ranges of leaves.
 #[derive(Debug)]
 struct Roots {
-    /// Those still to be had, with their place in the path; the next one is the last.
+    /// The ranges still needed, with their positions in the path, in reverse order.
     wanted: Vec<(usize, Range<u64>)>,
     found: Vec<(usize, NodeHash)>,
     seen: u64,
-    /// The tree over the leaves of the next range that were seen.
+    /// The tree over the leaves seen so far of the next range.
     part: Frontier,
 }
 
@@ -183,11 +185,13 @@ impl Roots {
     }
 }
 
-/// The tree over those leaves of a range that lie before a frontier; none where the frontier has merged them with others.
+/// The tree over those leaves of a range that are before a frontier; `None` if the frontier has
+/// merged them with others.
 ///
-/// A range starts at a multiple of the smallest power of two that is not below its length. So a range that reaches up to the
-/// frontier or past it starts where one of the frontier's subtrees does, and is made of that one and all that follow. One that
-/// ends before is perfect: it is one of the subtrees, or lies inside of one.
+/// A range starts at a multiple of the smallest power of two that is not below its length. So a
+/// range that ends at or after the frontier starts at the same leaf as one of the frontier's
+/// subtrees, and consists of that and all following subtrees. A range that ends before the frontier
+/// is perfect: it equals one of the subtrees, or lies inside one.
 fn part_before(range: &Range<u64>, from: &Frontier) -> Option<Frontier> {
     let mut start = 0;
     let mut roots = from.roots();

@@ -1,4 +1,4 @@
-//! Proofs as documents that carry all they are about, to be checked with nothing but the public keys.
+//! Proofs as self-contained documents, which can be verified with only the public keys.
 
 use super::{ConsistencyProof, InclusionProof, MAX_PATH, Proven};
 use crate::checkpoint::{Checkpoint, CheckpointError, parse_size};
@@ -10,16 +10,17 @@ use contract::json::{Document, Node, ReadError};
 use serde::Serialize;
 use std::fmt;
 
-/// The longest document that is read, in bytes: the longest line with every character escaped, and checkpoints.
+/// The longest document that is read, in bytes: room for the longest line with every character
+/// escaped, and checkpoints.
 pub const MAX_PROOF_BYTES: usize = 1024 * 1024;
 
-/// A proof with the line and the checkpoints that it is about. Nothing of it is verified.
+/// An unverified proof with its line and checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProofDocument {
     Inclusion {
         chain: ChainId,
-        /// The whole line, without its newline.
+        /// The complete line, without its newline.
         line: String,
         #[serde(flatten)]
         proof: InclusionProof,
@@ -34,7 +35,7 @@ pub enum ProofDocument {
     },
 }
 
-/// What a document has proven.
+/// The statement that a document has proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProofSummary {
     /// A line is in a chain.
@@ -79,13 +80,13 @@ pub enum ProofError {
     NotConsistent,
 }
 
-/// Reads a document and verifies all that it says.
+/// Parses a document and verifies everything in it.
 pub fn check(text: &str, keys: &Keyring) -> Result<ProofSummary, ProofError> {
     ProofDocument::parse(text)?.check(keys)
 }
 
 impl ProofDocument {
-    /// Reads a document, strictly: every member once, and no others.
+    /// Parses a document strictly: every member exactly once, and no others.
     pub fn parse(text: &str) -> Result<ProofDocument, ProofError> {
         if text.len() > MAX_PROOF_BYTES {
             return Err(ProofError::TooLong);
@@ -160,7 +161,7 @@ fn check_inclusion(
     proof: &InclusionProof,
     head: Checkpoint,
 ) -> Result<ProofSummary, ProofError> {
-    // A line's limit counts its newline.
+    // The limit on a line includes its newline.
     if line.len() >= MAX_LINE_BYTES {
         return Err(ProofError::Member("line"));
     }
@@ -187,7 +188,7 @@ fn check_consistency(
     old: &Checkpoint,
     new: Checkpoint,
 ) -> Result<ProofSummary, ProofError> {
-    // Two homes can have chains of one name.
+    // Two homes may have chains with the same name.
     if old.origin != new.origin {
         return Err(ProofError::OtherChain { member: "old_checkpoint" });
     }
@@ -202,7 +203,7 @@ fn check_consistency(
     }
 }
 
-/// A checkpoint of this chain at this size.
+/// Opens a checkpoint, which must be of this chain and size.
 fn open(
     member: &'static str,
     text: &str,

@@ -2,17 +2,17 @@ use super::*;
 use crate::tree::MAX_SIZE;
 use crate::tree::tests::{grown, known_leaves, leaves, node, reference_middle, reference_root};
 
-/// Every size of tree that is tried in all ways.
+/// The tree sizes that are tested exhaustively.
 const SIZES: usize = 40;
 
-/// The same, where every number of dropped leaves is tried too.
+/// The tree sizes that are tested exhaustively with every number of dropped leaves.
 const SIZES_AFTER_DROPS: usize = 24;
 
 fn inclusion(index: u64, size: u64, leaves: &[NodeHash]) -> Result<InclusionProof, BuildError> {
     inclusion_from(0, index, size, leaves)
 }
 
-/// The proof where the first `dropped` leaves are only there as a frontier.
+/// The proof if the first `dropped` leaves are only available as a frontier.
 fn inclusion_from(
     dropped: usize,
     index: u64,
@@ -39,7 +39,7 @@ fn consistency_from(
     builder.finish()
 }
 
-/// PATH of RFC 9162 §2.1.3.1, as it is defined there.
+/// PATH as defined in RFC 9162 §2.1.3.1.
 fn reference_path(index: usize, leaves: &[NodeHash]) -> Vec<NodeHash> {
     if leaves.len() == 1 {
         return Vec::new();
@@ -55,7 +55,7 @@ fn reference_path(index: usize, leaves: &[NodeHash]) -> Vec<NodeHash> {
     path
 }
 
-/// SUBPROOF of RFC 9162 §2.1.4.1, as it is defined there.
+/// SUBPROOF as defined in RFC 9162 §2.1.4.1.
 fn reference_subproof(old: usize, leaves: &[NodeHash], is_whole: bool) -> Vec<NodeHash> {
     if old == leaves.len() {
         return if is_whole { Vec::new() } else { vec![reference_root(leaves)] };
@@ -71,7 +71,8 @@ fn reference_subproof(old: usize, leaves: &[NodeHash], is_whole: bool) -> Vec<No
     path
 }
 
-/// Paths that are not the right one: each hash changed, left out, doubled or swapped with the next, and one too many.
+/// Wrong paths: each hash changed, removed, repeated or swapped with the next, and one hash too
+/// many.
 fn tampered(path: &[NodeHash]) -> Vec<Vec<NodeHash>> {
     let other = NodeHash([0x5a; 32]);
     let mut paths = vec![[path, &[other]].concat(), [&[other], path].concat()];
@@ -246,7 +247,7 @@ fn every_tree_is_the_beginning_of_every_larger_one_and_of_no_other() {
 
 #[test]
 fn a_path_that_ends_below_the_root_of_a_deeper_tree_proves_nothing() {
-    // Trees of one depth can have paths of one shape, and the signed sizes tell those apart.
+    // Trees of the same depth can have paths of the same shape, which the signed sizes distinguish.
     let leaves = leaves(SIZES as u64);
     for new in 1..=SIZES {
         let deeper = 2 * new.next_power_of_two() as u64;
@@ -331,7 +332,7 @@ fn what_lies_outside_of_any_tree_is_refused_at_once() {
     assert_eq!(inclusion.unwrap_err(), BuildError::TooLarge);
     let consistency = ConsistencyBuilder::new(1, MAX_SIZE + 1, &from);
     assert_eq!(consistency.unwrap_err(), BuildError::TooLarge);
-    // A proof can say anything of its size: it ends, and is not proven.
+    // A proof can claim any size: verification terminates and fails.
     for path in [leaves(0), leaves(1), leaves(MAX_PATH as u64)] {
         let proof = InclusionProof { index: u64::MAX - 1, size: u64::MAX, path: path.clone() };
         assert_eq!(proof.verify(leaves(1)[0], leaves(2)[1]), Proven::No);
@@ -340,8 +341,8 @@ fn what_lies_outside_of_any_tree_is_refused_at_once() {
     }
 }
 
-/// Which hashes the frontier of the first `dropped` leaves keeps: all that start at or after it, and those over leaves that it
-/// has not merged with others.
+/// Whether the frontier of the first `dropped` leaves keeps a hash: all that start at or after it,
+/// and those over leaves that it has not merged with others.
 fn is_kept(start: usize, end: usize, dropped: usize) -> bool {
     if end > dropped {
         return true;
@@ -353,7 +354,7 @@ fn is_kept(start: usize, end: usize, dropped: usize) -> bool {
     subtree == start && (end == dropped || end - start == 1 << (dropped - start).ilog2())
 }
 
-/// The leaves under each hash of [`reference_path`] or [`reference_subproof`].
+/// The range of leaves under each hash of [`reference_path`] or [`reference_subproof`].
 fn spans(leaf_or_old: usize, size: usize, is_old: bool) -> Vec<(usize, usize)> {
     let (mut spans, mut start, mut end) = (Vec::new(), 0, size);
     while if is_old { leaf_or_old != end } else { end - start > 1 } {
@@ -406,7 +407,7 @@ fn after_dropped_leaves_the_same_proof_is_made_or_none() {
     assert!(made > 1000 && refused > 1000, "{made} {refused}");
 }
 
-/// What a proof after dropped leaves should be.
+/// The expected proof after leaves were dropped.
 fn or_dropped<P>(
     whole: Result<P, BuildError>,
     is_there: bool,
@@ -417,7 +418,7 @@ fn or_dropped<P>(
 
 #[test]
 fn what_was_kept_is_proven_against_what_was_signed_when_it_was_dropped() {
-    // The cases that matter: every kept line, and growth from every size since the drop.
+    // The important cases: every remaining line, and growth from every size since the drop.
     let leaves = leaves(SIZES_AFTER_DROPS as u64);
     for dropped in 0..SIZES_AFTER_DROPS {
         for size in dropped + 1..=SIZES_AFTER_DROPS {

@@ -1,11 +1,11 @@
-//! What a receipt says once it is put together. Members stand in the order in which they are printed.
+//! The assembled receipt. Members are in the order in which they are printed.
 
 use crate::folder::ChainId;
 use crate::record::{OutcomeStatus, ReceiptId, RulingResult};
 use contract::time::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One thing to be listed or exported.
+/// An item to list or export.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Item {
@@ -59,24 +59,24 @@ pub struct Receipt {
     #[serde(serialize_with = "write_optional_moment")]
     pub ended_at: Option<Timestamp>,
     pub chain: ChainId,
-    /// The place and the hash of the decision's line, and of the outcome's.
+    /// The position and hash of the decision's line, followed by those of the outcome's line.
     pub seq: u64,
     pub hash: String,
     pub outcome_seq: Option<u64>,
     pub outcome_hash: Option<String>,
 }
 
-/// Where a call stands, as far as the ledger tells.
+/// The state of a call, as far as the ledger knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptState {
-    /// It was denied or needs an approval: nothing was dispatched, so there is no outcome to come.
+    /// It was denied or needs approval: it was not dispatched and will have no outcome.
     Refused,
     /// It was dispatched and its outcome is recorded.
     Ended,
-    /// It was dispatched, and no outcome is recorded yet.
+    /// It was dispatched, but has no recorded outcome yet.
     Open,
-    /// It was dispatched, and its process has gone without recording an outcome.
+    /// It was dispatched, but its process ended without recording an outcome.
     NoOutcome,
 }
 
@@ -127,14 +127,14 @@ pub struct TokenHandling {
     pub mode: String,
     pub audience: Option<String>,
     pub passthrough_detected: bool,
-    /// Receipts of earlier versions do not have it.
+    /// Missing in receipts of earlier versions.
     #[serde(default)]
     pub source: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// Receipts of earlier versions do not have it.
+    /// Missing in receipts of earlier versions.
     #[serde(default)]
     pub level: Option<String>,
     pub fs_policy: String,
@@ -163,7 +163,7 @@ pub struct Drift {
     pub definition_hash: BeforeAfter,
     pub entry_hash: BeforeAfter,
     pub tier_reached: u8,
-    /// Older receipts lack it, as they do the next two.
+    /// Missing in receipts of earlier versions, like the next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict_scope: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub struct BeforeAfter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     pub verdict: String,
-    /// Absent in lines of earlier releases, as is the note.
+    /// Missing in lines of earlier releases, like the note.
     #[serde(default)]
     pub reason: Option<String>,
     #[serde(default)]
@@ -198,7 +198,7 @@ pub struct Latency {
     pub theirs: Option<u64>,
 }
 
-/// Something that is not one request.
+/// An event, which does not belong to a single request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventReceipt {
     #[serde(serialize_with = "write_moment")]
@@ -213,7 +213,7 @@ pub struct EventReceipt {
 }
 
 impl EventReceipt {
-    /// The chains' own bookkeeping, which is of no interest to most readers.
+    /// Whether the event is bookkeeping of the chains, which most readers are not interested in.
     pub fn is_bookkeeping(&self) -> bool {
         self.name.starts_with("chain.")
     }
@@ -236,14 +236,14 @@ pub(crate) const fn status_word(status: OutcomeStatus) -> &'static str {
 }
 
 impl Ruling {
-    /// The result as the ledger spells it.
+    /// The result as written in the ledger.
     pub const fn word(&self) -> &'static str {
         result_word(self.result)
     }
 }
 
 impl Outcome {
-    /// The status as the ledger spells it.
+    /// The status as written in the ledger.
     pub const fn word(&self) -> &'static str {
         status_word(self.status)
     }

@@ -1,10 +1,10 @@
-//! Which receipts are asked for.
+//! Filters for receipts.
 
 use super::document::{EventReceipt, Item, Receipt};
 use crate::record::RulingResult;
 use contract::time::Timestamp;
 
-/// What is asked for; what is not said is not asked.
+/// The filter criteria; unset ones match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub server: Option<String>,
@@ -14,9 +14,9 @@ pub struct Filter {
     pub reason: Option<String>,
     /// The first digits of receipt ids.
     pub id: Option<String>,
-    /// From this moment on.
+    /// From this time on.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// Before this time.
     pub until: Option<Timestamp>,
 }
 
@@ -39,7 +39,8 @@ impl Filter {
             && self.matches_moment(receipt.ts)
     }
 
-    /// An event has no tool, decision, reason or id, so it is none of those that are asked for by one.
+    /// Whether an event matches. It has no tool, decision, reason or id, so filters on those
+    /// exclude it.
     pub fn matches_event(&self, event: &EventReceipt) -> bool {
         let is_about_calls = self.tool.is_some()
             || self.decision.is_some()
@@ -60,7 +61,7 @@ fn is_or_unasked(asked: &Option<String>, value: Option<&String>) -> bool {
     asked.is_none() || asked.as_ref() == value
 }
 
-/// Something that is no moment and no age.
+/// The text is neither a time nor an age.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a time: expected a date (`2026-11-16`), a moment in UTC (`2026-11-16T08:00:00Z`) `today`, `yesterday` or an age (`90s`, `30m`, `1h`, `2d`, `1w`)"
@@ -69,7 +70,7 @@ pub struct BadMoment(String);
 
 const DAY_MS: i64 = 86_400_000;
 
-/// A moment, how long before `now` it was, or the beginning of `today` or `yesterday` in UTC.
+/// Parses a time, an age before `now`, or the start of `today` or `yesterday` in UTC.
 pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, BadMoment> {
     let bad = || BadMoment(text.chars().take(64).collect());
     if let Some(moment) = Timestamp::parse(text) {

@@ -1,4 +1,4 @@
-//! One receipt by the first digits of its id, with both its lines as they stand in the ledger.
+//! Finds a receipt by the first digits of its id, with both of its lines as they are in the ledger.
 
 use super::document::{Item, Receipt};
 use super::join::Joiner;
@@ -11,7 +11,7 @@ use crate::record::ReceiptId;
 use std::collections::BTreeMap;
 use std::io;
 
-/// The most receipts with the same first digits that are looked at.
+/// The most receipts with the same first digits that are returned.
 pub const MAX_FOUND: usize = 16;
 
 /// A receipt with its lines.
@@ -22,20 +22,20 @@ pub struct Found {
     pub outcome: Option<RawLine>,
 }
 
-/// A line as it stands in the ledger.
+/// A line as it is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawLine {
     pub segment: SegmentNumber,
-    /// The line within the segment, from 1.
+    /// The number of the line within the segment, counted from 1.
     pub line: u64,
     pub seq: u64,
     pub text: String,
-    /// Whether a checkpoint in the folder says that it covers the line. Whether that checkpoint is genuine is for
-    /// `verify` to say.
+    /// Whether a checkpoint in the folder claims to cover the line. Whether that checkpoint is
+    /// genuine is checked by `verify`.
     pub is_covered: bool,
 }
 
-/// The receipts whose ids begin with these digits, at most [`MAX_FOUND`] of them.
+/// The receipts whose ids begin with these digits, at most [`MAX_FOUND`].
 pub fn find<F: Folder + Clone>(folder: &F, prefix: &str) -> io::Result<(Vec<Found>, Vec<Note>)> {
     let mut reading = Reading::begin(folder.clone(), &BTreeMap::new())?;
     let mut joiner = Joiner::default();
@@ -46,7 +46,7 @@ pub fn find<F: Folder + Clone>(folder: &F, prefix: &str) -> io::Result<(Vec<Foun
         let seq = match &entry {
             Entry::Decision(decision) if is_asked(&decision.receipt_id) => decision.seq,
             Entry::Outcome { seq, end, .. } if is_asked(&end.receipt_id) => *seq,
-            // With it what is open in the chain has no process any more.
+            // With this event, calls that were open in the chain have lost their process.
             Entry::Event(event) => event.seq,
             Entry::Decision(_) | Entry::Outcome { .. } => continue,
         };
@@ -97,7 +97,7 @@ fn raw_line<F: Folder>(
     Ok(Some(RawLine { segment: spot.segment, line: spot.line, seq, text, is_covered }))
 }
 
-/// How many lines of a chain its newest checkpoint says it covers.
+/// The number of lines of a chain that its newest checkpoint claims to cover.
 fn covered<F: Folder>(folder: &F, listing: &Listing, chain: &ChainId) -> io::Result<u64> {
     let numbers = listing.chains.get(chain).map(|files| files.checkpoints.as_slice());
     let Some(newest) = numbers.unwrap_or_default().iter().max() else { return Ok(0) };

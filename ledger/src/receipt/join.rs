@@ -1,7 +1,8 @@
-//! Decisions joined with their outcomes while lines stream by.
+//! Joins decisions with their outcomes in one pass over the lines.
 //!
-//! A receipt comes out when it is complete: a refused one at once, a dispatched one with its outcome. One that never gets
-//! an outcome comes out when its chain says that a new process has taken it over, or at the end: it is never dropped.
+//! A receipt is emitted when it is complete: a refused one at once, a dispatched one with its
+//! outcome. One without an outcome is emitted when a new process takes over its chain, or at the
+//! end; it is never dropped.
 
 use super::document::{Item, Receipt, ReceiptState};
 use super::read::{Entry, Note, Spot};
@@ -9,10 +10,12 @@ use crate::folder::ChainId;
 use crate::record::ReceiptId;
 use std::collections::{BTreeMap, HashMap};
 
-/// The most calls of one chain that wait for their outcomes. Past it the oldest comes out without one, with a note.
+/// The most calls of one chain that wait for their outcomes. Above it, the oldest is emitted
+/// without one, with a note.
 pub const MAX_OPEN_CALLS: usize = 16_384;
 
-/// Events with which a process takes a chain over: what was open before has no process any more.
+/// The events with which a process takes over a chain: calls that were open before have lost their
+/// process.
 const TAKEN_OVER: [&str; 2] = ["chain.opened", "chain.resumed"];
 
 /// The calls that wait for their outcomes.
@@ -30,7 +33,7 @@ struct OpenCalls {
 }
 
 impl Joiner {
-    /// Takes a line in, and puts out what is complete with it.
+    /// Processes a line, and emits the items that it completes.
     pub fn push(&mut self, spot: &Spot, entry: Entry, out: &mut Vec<Item>) {
         match entry {
             Entry::Decision(decision) => {
@@ -62,21 +65,21 @@ impl Joiner {
         }
     }
 
-    /// All that still wait, in the order of their chains and decisions. Nothing waits any more after it.
+    /// Emits all waiting receipts, ordered by chain and decision.
     pub fn finish(&mut self, out: &mut Vec<Item>) {
         for calls in std::mem::take(&mut self.chains).into_values() {
             out.extend(calls.into_items(ReceiptState::Open));
         }
     }
 
-    /// Where the decisions stand that wait for their outcomes.
+    /// The positions of the decisions that wait for their outcomes.
     pub fn waiting(&self) -> impl Iterator<Item = (&Spot, &Receipt)> {
         self.chains
             .values()
             .flat_map(|calls| calls.by_seq.values().map(|(spot, call)| (spot, call)))
     }
 
-    /// How many outcomes belong to decisions that were not read.
+    /// The number of outcomes whose decisions were not read.
     pub fn strays(&self) -> u64 {
         self.strays
     }
@@ -87,7 +90,7 @@ impl Joiner {
 
     fn open(&mut self, spot: &Spot, receipt: Receipt, out: &mut Vec<Item>) {
         let calls = self.chains.entry(spot.chain.clone()).or_default();
-        // An id that is used twice cannot be joined with certainty: the earlier one comes out as it is.
+        // An id that is used twice cannot be joined reliably: emit the earlier receipt as it is.
         let mut say = "its id was used again before it ended";
         let mut given_up = calls.take(receipt.receipt_id);
         if given_up.is_none() && calls.by_seq.len() >= MAX_OPEN_CALLS {

@@ -1,4 +1,4 @@
-//! The newest receipts, in the order of their decisions, without reading a whole ledger for them.
+//! Finds the newest receipts, ordered by decision, without reading the whole ledger.
 
 use super::document::{Item, Receipt, ReceiptState};
 use super::filter::Filter;
@@ -11,18 +11,19 @@ use contract::time::Timestamp;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 
-/// The newest receipts, and the reading to follow what comes after them.
+/// The newest receipts, and the reading to continue from.
 #[derive(Debug)]
 pub struct Newest<F> {
     /// Oldest first.
     pub items: Vec<Item>,
     pub notes: Vec<Note>,
     pub reading: Reading<F>,
-    /// Knows the calls that are still open.
+    /// The joiner, which knows the calls that are still open.
     pub joiner: Joiner,
 }
 
-/// The newest `count` of what matches and what `is_shown`, read from as few segments as will do.
+/// The newest `count` items that match and satisfy `is_shown`, read from as few segments as
+/// possible.
 pub fn newest<F: Folder + Clone>(
     folder: &F,
     filter: &Filter,
@@ -35,7 +36,8 @@ pub fn newest<F: Folder + Clone>(
         let (starts, unread_before) = starts(folder, &listing, depth);
         let read = read_from(folder, &starts, filter, is_shown, count)?;
         let oldest = read.items.first().map(Item::ts);
-        // All that was not read is older than the newest first line of what was.
+        // Everything unread is older than this bound, the latest first line among the segments
+        // read.
         let is_enough = unread_before.is_none_or(|bound| {
             let is_full = read.items.len() >= count && oldest.is_some_and(|oldest| oldest >= bound);
             is_full || filter.since.is_some_and(|since| since > bound)
@@ -47,7 +49,8 @@ pub fn newest<F: Folder + Clone>(
     }
 }
 
-/// Where to begin to read the last `depth` segments of every chain, and before when nothing else was written.
+/// Where to start to read the last `depth` segments of every chain, and the time before which
+/// everything unread was written.
 fn starts<F: Folder>(
     folder: &F,
     listing: &Listing,
@@ -60,7 +63,7 @@ fn starts<F: Folder>(
         let Some(segment) = numbers.by_ref().take(depth).last() else { continue };
         starts.insert(chain.clone(), Position::start_of(*segment));
         if numbers.next().is_some() {
-            // A segment that does not say when it began leaves nothing to rely on.
+            // Without knowing when a segment began, no bound can be given.
             let begun = first_moment(folder, chain, *segment).unwrap_or(Timestamp(i64::MAX));
             bound = bound.max(Some(begun));
         }
@@ -101,11 +104,11 @@ fn read_from<F: Folder + Clone>(
     Ok(Newest { items: window.items.into(), notes, reading, joiner })
 }
 
-/// The last few items, of which some are completed later.
+/// The last few items, some of which are completed later.
 struct Window {
     items: VecDeque<Item>,
     count: usize,
-    /// How many items were ever put in, and the number of each receipt that is still open.
+    /// The number of items ever added, and the number of each receipt that is still open.
     pushed: u64,
     open: HashMap<(ChainId, ReceiptId), u64>,
 }

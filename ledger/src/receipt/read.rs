@@ -1,4 +1,4 @@
-//! One line, taken apart: what it records and where it stands. Members that are not known are left where they are.
+//! Parses one line: its record and its position. Unknown members are ignored.
 
 use super::document::{
     Admission, Approval, Drift, EventReceipt, Latency, Mcp, Outcome, Principal, Receipt,
@@ -12,25 +12,25 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where a line stands.
+/// The position of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
     pub chain: ChainId,
     pub segment: SegmentNumber,
-    /// The line within the segment, from 1.
+    /// The number of the line within the segment, counted from 1.
     pub line: u64,
-    /// Where it begins, and where the line after it does.
+    /// The start of the line, and of the line after it.
     pub start: Position,
     pub next: Position,
 }
 
-/// Something to be told, after which reading goes on.
+/// A problem to report, after which reading continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub chain: Option<ChainId>,
     pub segment: Option<SegmentNumber>,
     pub line: Option<u64>,
-    /// A sentence of ours, without anything that the line says.
+    /// A sentence that quotes nothing from the line.
     pub say: String,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What one line records.
+/// The record in a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
     Decision(Box<Decision>),
@@ -71,7 +71,7 @@ impl Entry {
     }
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub receipt_id: ReceiptId,
@@ -79,7 +79,7 @@ pub struct End {
     pub latency_us: Latency,
 }
 
-/// A decision as its line has it.
+/// A decision as recorded in its line.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Decision {
     #[serde(deserialize_with = "read_moment")]
@@ -103,7 +103,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether an outcome is to come.
+    /// Whether an outcome is expected.
     pub fn is_dispatched(&self) -> bool {
         match self.decision.result {
             RulingResult::Allow => true,
@@ -111,7 +111,7 @@ impl Decision {
         }
     }
 
-    /// The receipt as long as there is no outcome.
+    /// The receipt while there is no outcome.
     pub fn into_receipt(self, chain: ChainId) -> Receipt {
         let state = if self.is_dispatched() { ReceiptState::Open } else { ReceiptState::Refused };
         Receipt {
@@ -183,7 +183,7 @@ struct EventLine {
     hash: String,
 }
 
-/// Takes a line apart, or says in a few words of ours what it is instead.
+/// Parses a line, or says in a few fixed words what it is instead.
 pub(super) fn read_line(bytes: &[u8], chain: &ChainId) -> Result<Entry, &'static str> {
     let kind: Kind<'_> = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
     match kind.record.as_ref() {
@@ -205,7 +205,7 @@ fn parse<'l, T: Deserialize<'l>>(bytes: &'l [u8]) -> Result<T, &'static str> {
     serde_json::from_slice(bytes).map_err(|error| unreadable(&error))
 }
 
-/// The parser's own message quotes the line, so it is not passed on.
+/// The reason for a parse error. The parser's own message is not used, because it quotes the line.
 fn unreadable(error: &serde_json::Error) -> &'static str {
     if error.is_data() { "JSON that is no record of a receipt or of an event" } else { "not JSON" }
 }

@@ -1,7 +1,9 @@
-//! The lines of all chains in one order, from any place on, and again when there are more.
+//! Merges the lines of all chains into one order, starting at any position, and continues when
+//! there are more.
 //!
-//! Order: by moment over all chains, and within a chain always as it was written; where a chain's clock went back, its lines
-//! count as of the latest moment that it had shown. Nothing is read that has no newline yet.
+//! Lines are ordered by time across chains, and as written within a chain; if a chain's clock went
+//! back, its lines count as having the latest time before. Lines without a newline are not read
+//! yet.
 
 use super::read::{Entry, Note, Spot, read_line};
 use crate::folder::{ChainId, ChainListing, Folder, Listing, MAX_LINE_BYTES, SegmentNumber};
@@ -11,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::io::{self, Read};
 
-/// Where a line begins: in a segment, after so many bytes and lines of it.
+/// The start of a line: its segment, and the bytes and lines before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub segment: SegmentNumber,
@@ -25,18 +27,19 @@ impl Position {
     }
 }
 
-/// The most chains whose segments are kept open between two lines. With more of them, each line opens its segment again: a
-/// process may have only so many open files.
+/// The most chains whose segments are kept open between two lines. With more, each line opens its
+/// segment again, since a process can only have so many open files.
 pub(super) const MAX_OPEN_SEGMENTS: usize = 128;
 
-/// A reading of a folder. As an iterator it ends where the lines end; after [`Reading::refresh`] it goes on.
+/// A reading of a folder. The iterator ends at the last line; after [`Reading::refresh`] it can
+/// continue.
 pub struct Reading<F> {
     folder: F,
     listing: Listing,
     chains: BTreeMap<ChainId, ChainTail>,
     heads: BinaryHeap<Reverse<Head>>,
     notes: VecDeque<Note>,
-    /// What could not be looked at is told once.
+    /// The errors already reported, so that each is reported once.
     told: BTreeSet<String>,
 }
 
@@ -75,7 +78,7 @@ impl Ord for Head {
 }
 
 impl<F: Folder> Reading<F> {
-    /// Begins each chain where `starts` says, and at its oldest line where that says nothing of it.
+    /// Starts each chain at the position in `starts`, or else at its oldest line.
     pub fn begin(folder: F, starts: &BTreeMap<ChainId, Position>) -> io::Result<Self> {
         let mut reading = Reading {
             folder,
@@ -92,7 +95,7 @@ impl<F: Folder> Reading<F> {
         Ok(reading)
     }
 
-    /// Looks again what there is: lines, segments and chains that are new come next.
+    /// Lists the folder again: new lines, segments and chains are read next.
     pub fn refresh(&mut self) -> io::Result<()> {
         self.listing = self.folder.listing()?;
         for say in &self.listing.unreadable {
@@ -115,7 +118,7 @@ impl<F: Folder> Reading<F> {
         Ok(())
     }
 
-    /// Puts the next line of a chain in the queue; none leaves the chain at rest until there is more.
+    /// Queues the next line of a chain. If there is none, the chain rests until there is more.
     fn advance(&mut self, chain: &ChainId) {
         let has_few_chains = self.chains.len() <= MAX_OPEN_SEGMENTS;
         let Some(tail) = self.chains.get_mut(chain) else { return };
@@ -133,7 +136,7 @@ impl<F: Folder> Reading<F> {
         }
     }
 
-    /// What there was to be told since this was last asked.
+    /// The notes since the last call.
     pub fn take_notes(&mut self) -> Vec<Note> {
         self.notes.drain(..).collect()
     }
@@ -149,21 +152,21 @@ impl<F: Folder> Iterator for Reading<F> {
     }
 }
 
-/// One chain, and how far it was read.
+/// A chain, and how far it was read.
 struct ChainTail {
     chain: ChainId,
     position: Position,
     open: Option<OpenSegment>,
     latest: Timestamp,
-    /// Nothing of it is in the queue.
+    /// Whether none of its lines is queued.
     rests: bool,
-    /// A failure was told, and stays told until something could be read.
+    /// A failure was reported, and is not reported again before a successful read.
     has_failed: bool,
 }
 
 struct OpenSegment {
     lines: LineReader<Box<dyn Read + Send>>,
-    /// Where in the segment the reader began.
+    /// The offset in the segment at which the reader started.
     base: u64,
 }
 
@@ -174,11 +177,11 @@ impl std::fmt::Debug for ChainTail {
     }
 }
 
-/// What a look into the open segment gave.
+/// The result of reading from the open segment.
 enum Step {
     Entry(Box<(Spot, Entry)>),
     Bad(&'static str),
-    /// The end, with so many bytes after the last newline.
+    /// The end, with the number of bytes after the last newline.
     End(usize),
     Failed(io::Error),
 }
@@ -216,12 +219,12 @@ impl ChainTail {
                     }
                     self.has_failed = true;
                     self.open = None;
-                    // The rest of this segment is lost to this reading, the segments after it are not.
+                    // The rest of this segment cannot be read, but later segments can.
                     self.position = Position::start_of(later?);
                 }
                 Step::End(rest) => {
                     self.open = None;
-                    // If nothing comes after it, a writer may be writing that line at this moment.
+                    // If this is the last segment, a writer may still be writing that line.
                     let later = later?;
                     if rest > 0 {
                         let line = Some(self.position.lines + 1);
@@ -277,7 +280,7 @@ impl ChainTail {
 const TOO_LONG: &str = "longer than any line may be (256 KiB)";
 const _: () = assert!(MAX_LINE_BYTES == 256 * 1024, "the sentence above says so");
 
-/// The line that begins at a position, where there is one that can be read.
+/// The line that starts at a position, if it can be parsed.
 pub fn line_at<F: Folder>(
     folder: &F,
     chain: &ChainId,
@@ -291,7 +294,8 @@ pub fn line_at<F: Folder>(
     }
 }
 
-/// For each chain the segment to begin with for what was written since a moment: the last one that began before it.
+/// For each chain, the segment to start from to read what was written since a time: the last one
+/// that began before it.
 pub fn segments_since<F: Folder>(
     folder: &F,
     since: Timestamp,
@@ -308,7 +312,7 @@ pub fn segments_since<F: Folder>(
     Ok(starts)
 }
 
-/// When a segment was begun, where its first line can be read.
+/// When a segment was started, if its first line can be parsed.
 pub(super) fn first_moment<F: Folder>(
     folder: &F,
     chain: &ChainId,

@@ -13,7 +13,7 @@ pub(crate) fn chain(number: u8) -> ChainId {
     ChainId::from_random([number; 8])
 }
 
-/// A writer that puts lines where it is told to, hashes and all, without asking whether they make sense.
+/// Writes arbitrary lines with correct hashes, whether or not they make sense.
 pub(crate) struct Scribe {
     pub(crate) folder: MemoryFolder,
     pub(crate) chain: ChainId,
@@ -164,7 +164,7 @@ pub(crate) fn decision<'a>(
     }
 }
 
-/// All items that a folder has, and what is told on the way.
+/// All items of a folder, and the notes.
 pub(crate) fn items(folder: &MemoryFolder) -> (Vec<Item>, Vec<String>) {
     let mut reading = Reading::begin(folder.clone(), &BTreeMap::new()).unwrap();
     let (mut joiner, mut out) = (Joiner::default(), Vec::new());
@@ -177,7 +177,7 @@ pub(crate) fn items(folder: &MemoryFolder) -> (Vec<Item>, Vec<String>) {
     (out, notes.iter().map(ToString::to_string).collect())
 }
 
-/// Items in few words: `02 ended`, `chain.opened`.
+/// Items in short form: `02 ended`, `chain.opened`.
 fn told(items: &[Item]) -> Vec<String> {
     let tell = |item: &Item| match item {
         Item::Receipt(receipt) => {
@@ -244,7 +244,7 @@ fn chains_are_merged_by_moment_and_keep_their_own_order() {
     let mut second = Scribe::new(&folder, 2);
     first.decision(0x11, 10, RulingResult::Deny);
     first.decision(0x12, 30, RulingResult::Deny);
-    // The clock goes back: what was written later still comes later.
+    // The clock goes back: lines written later still come later.
     first.decision(0x13, 5, RulingResult::Deny);
     second.decision(0x21, 20, RulingResult::Deny);
     second.rotate(25);
@@ -273,7 +273,7 @@ fn a_call_without_an_outcome_is_told_and_never_dropped() {
     scribe.decision(3, 2, RulingResult::Allow);
     scribe.decision(4, 3, RulingResult::RequireApproval);
     scribe.outcome(3, 4);
-    // The process was killed, and another goes on: what was open then cannot end any more.
+    // The process was killed and another one continues: calls open at that time can no longer end.
     scribe.event("chain.resumed", 9);
     scribe.decision(5, 10, RulingResult::Allow);
     let (items, _) = items(&folder);
@@ -310,7 +310,7 @@ fn a_bad_line_is_a_note_that_names_it_and_never_a_stop() {
     scribe.raw(b"{\"record\":\"decision\",\"ts\":\"\\u001b[31mred\"}\n");
     scribe.raw(b"{\"record\":\"poem\"}\n\n[1]\n\xff\xfe\n");
     scribe.decision(2, 1, RulingResult::Deny);
-    // At the limit a line is read (and is no JSON), one past it is not read at all.
+    // A line at the limit is read (and is not JSON); a longer one is not read at all.
     scribe.raw(&[vec![b'x'; MAX_LINE_BYTES - 1], b"\n".to_vec()].concat());
     scribe.raw(&[vec![b'x'; MAX_LINE_BYTES], b"\n".to_vec()].concat());
     scribe.decision(3, 2, RulingResult::Deny);
@@ -363,7 +363,7 @@ fn a_reading_goes_on_into_new_segments_and_new_chains() {
     Scribe::new(&folder, 2).decision(4, 4, RulingResult::Deny);
     reading.refresh().unwrap();
     assert_eq!(reading.by_ref().count(), 5);
-    // Retention takes a segment away that was read before.
+    // Retention drops a segment that was already read.
     first.rotate(5);
     folder.contents().segments.remove(&(chain(1), SegmentNumber(2)));
     reading.refresh().unwrap();
@@ -389,7 +389,7 @@ fn a_position_goes_on_where_it_was_left() {
         let rest: Vec<_> = Reading::begin(folder.clone(), &starts).unwrap().collect();
         assert_eq!(rest, lines[read + 1..], "after {read}");
     }
-    // Past the end, within a line, and in a segment that is gone there is no line.
+    // There is no line past the end, within a line, or in a dropped segment.
     let last = lines[lines.len() - 1].0.next;
     let within = Position { offset: 5, ..Position::start_of(SegmentNumber::FIRST) };
     for nowhere in [last, within, Position::start_of(SegmentNumber(9))] {
@@ -514,7 +514,7 @@ fn the_newest_come_in_the_order_of_their_decisions_however_few_segments_are_read
         let start = reference.len().saturating_sub(count);
         assert_eq!(told(&read.items), told(&reference[start..]), "{count}");
     }
-    // What only an old segment has is found there.
+    // A receipt that only an old segment has is found there.
     let old = Filter { id: Some("a1".to_owned()), ..Filter::default() };
     assert_eq!(newest_of(&folder, &old, 5), ["a1 refused"]);
     assert_eq!(newest_of(&folder, &Filter::default(), 0), [""; 0]);
@@ -554,13 +554,13 @@ fn a_receipt_is_found_by_its_first_digits_with_both_lines() {
     assert!(one.decision.text.contains("\"record\":\"decision\"") && one.decision.is_covered);
     let outcome = one.outcome.as_ref().unwrap();
     assert_eq!((outcome.segment, outcome.line, outcome.seq), (SegmentNumber(2), 2, 4));
-    // The checkpoint is over four lines: the fifth is not covered.
+    // The checkpoint covers four lines: the fifth is not covered.
     assert!(outcome.text.contains("\"record\":\"outcome\"") && !outcome.is_covered);
     assert_eq!(find(&folder, "2").unwrap().0.len(), 2);
     assert_eq!(find(&folder, "3").unwrap().0.len(), 0);
 }
 
-/// A folder that counts how many of its segments are open.
+/// A folder that counts its open segments.
 #[derive(Clone)]
 struct OpenFiles(MemoryFolder, std::sync::Arc<std::sync::atomic::AtomicUsize>);
 

@@ -12,7 +12,7 @@ fn texts_are_cut_one_past_the_limit_and_not_at_it() {
     let cut = written(Text(&long));
     assert!(cut.ends_with("a…\""), "{cut}");
     assert_eq!(cut.len(), MAX_TEXT_BYTES + 2);
-    // A character that the cut would split goes whole.
+    // A character that the cut would split is removed entirely.
     let wide = "é".repeat(MAX_TEXT_BYTES);
     assert!(written(Text(&wide)).len() <= MAX_TEXT_BYTES + 2);
 }

@@ -1,13 +1,14 @@
-//! Texts of bounded length, and the few values that are written in a form of their own.
+//! Texts of limited length, and the values with their own notation.
 
 use crate::digits;
 use contract::time::Timestamp;
 use serde::{Serialize, Serializer};
 
-/// The longest text in a receipt, in bytes. A longer one is cut and ends in `…`.
+/// The longest text in a receipt, in bytes. A longer one is cut, and ends in `…`.
 pub const MAX_TEXT_BYTES: usize = 512;
 
-/// The most words (reason codes, kinds) that one receipt lists. A longer list is cut and ends in `…`.
+/// The most words (reason codes, kinds) listed in one receipt. A longer list is cut, and ends in
+/// `…`.
 pub const MAX_WORDS: usize = 64;
 
 const CUT: &str = "…";
@@ -33,7 +34,7 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// Words of closed lists, in the order in which they were found.
+/// Words from closed lists, in the order in which they were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Words<'a>(pub &'a [&'a str]);
 
@@ -47,7 +48,7 @@ impl Serialize for Words<'_> {
     }
 }
 
-/// Hexadecimal digits without an allocation: receipts are written on the path of a call.
+/// Writes hexadecimal digits without allocation: receipts are written on the path of a call.
 pub(super) fn hex_digits<const BYTES: usize, const DIGITS: usize, S: Serializer>(
     bytes: [u8; BYTES],
     serializer: S,
@@ -69,7 +70,7 @@ pub(super) fn optional_moment<S: Serializer>(
     }
 }
 
-/// A moment as the ledger writes it.
+/// Writes a time in the ledger's notation.
 pub(crate) fn moment<S: Serializer>(moment: Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     match moment.precise_text() {
         Some(text) => serializer.serialize_str(str::from_utf8(&text).unwrap_or_default()),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The leaves of the well-known test tree of Certificate Transparency.
+/// The leaves of Certificate Transparency's well-known test tree.
 pub(crate) fn known_leaves() -> Vec<NodeHash> {
     let texts = [
         "",
@@ -15,12 +15,12 @@ pub(crate) fn known_leaves() -> Vec<NodeHash> {
     texts.iter().map(|text| hashed(&[&[0], &hex::decode(text).unwrap()])).collect()
 }
 
-/// Any number of different leaves.
+/// Any number of distinct leaves.
 pub(crate) fn leaves(count: u64) -> Vec<NodeHash> {
     (0..count).map(|number| hashed(&[b"leaf", &number.to_be_bytes()])).collect()
 }
 
-/// The root of a tree as RFC 9162 defines it, with nothing of the code under test.
+/// The root of a tree as defined in RFC 9162, without using the code under test.
 pub(crate) fn reference_root(leaves: &[NodeHash]) -> NodeHash {
     match leaves {
         [] => hashed(&[]),
@@ -121,7 +121,7 @@ fn a_tree_goes_on_from_its_parts() {
 
 #[test]
 fn what_was_merged_does_not_tell_trees_apart() {
-    // Behind its only root a tree of four has what is left of its smaller subtrees.
+    // The unused places of a tree of four leaves contain remains of its smaller subtrees.
     let grown = grown(&leaves(4));
     let read = Frontier::from_parts(4, grown.roots()).unwrap();
     assert_eq!(grown, read);

@@ -1,4 +1,4 @@
-//! Verification of one chain: every line, every segment's statement of where it stands, every checkpoint.
+//! Verifies one chain: every line, every segment's statement of its position, every checkpoint.
 
 use super::Heads;
 use super::claims::Claims;
@@ -16,44 +16,45 @@ use crate::tree::{Frontier, NodeHash};
 use std::collections::HashSet;
 use std::io;
 
-/// The most calls that are remembered as waiting for their outcome. More are counted all the same.
+/// The most open calls that are tracked. Further ones are only counted.
 pub const MAX_OPEN_CALLS: usize = 100_000;
 
-/// A line of the index is signed at once; the line that closes a torn end comes with it.
+/// A line of the index is signed at once, together with a line that closes a torn end, if any.
 const MAX_UNSIGNED_INDEX_LINES: u64 = 2;
 
-/// Told of each good line, and whether a checkpoint covers it.
+/// Receives each valid line, and whether a checkpoint covers it.
 pub(super) type TakeLine<'t> = &'t mut dyn FnMut(&Line<'_>, bool) -> Result<(), &'static str>;
 
-/// What is needed to verify a chain.
+/// The inputs for verifying a chain.
 pub(super) struct ChainCheck<'a> {
     pub(super) folder: &'a dyn Folder,
     pub(super) chain: &'a ChainId,
     pub(super) files: &'a ChainListing,
     pub(super) keys: &'a Keyring,
-    /// Checkpoints that were kept elsewhere, of any chain.
+    /// Checkpoints of any chain that were kept elsewhere.
     pub(super) heads: &'a Heads<'a>,
     pub(super) index: &'a Index,
-    /// The name of the key that signed the index: the home whose chains these are.
+    /// The name of the key that signed the index: the home that the chains belong to.
     pub(super) home: Option<&'a str>,
-    /// The index as it is later in the run. None for the index itself.
+    /// The current index. `None` when verifying the index itself.
     pub(super) current: Option<&'a CurrentIndex<'a>>,
     pub(super) progress: &'a dyn Fn(u64),
 }
 
-/// Where the check of a chain stands.
+/// The progress of verifying a chain.
 struct ChainProgress {
-    /// None before the first line, and after a bad one until the next segment says where it stands.
+    /// `None` before the first line, and after a bad one until the next segment states its
+    /// position.
     walk: Option<Walk>,
     found: ChainReport,
     open_calls: HashSet<ReceiptId>,
-    /// Calls that were not remembered.
+    /// The number of open calls that are not tracked.
     open_uncounted: u64,
     last_ts: String,
     clock_went_back: u64,
-    /// Lines that were signed by a later writer than the one that wrote them.
+    /// The number of lines signed by a later writer than the one that wrote them.
     adopted: u64,
-    /// Checkpoints to be compared when the tree has their size, largest first.
+    /// The checkpoints to compare when the tree reaches their size, largest first.
     wanted: Vec<Wanted>,
 }
 
@@ -99,7 +100,7 @@ impl ChainCheck<'_> {
         self.finish(state, report)
     }
 
-    /// The first segment that has to be there: the one after those that retention dropped.
+    /// The first segment that must exist: the one after those that retention dropped.
     fn first_segment(&self, report: &mut Report) -> SegmentNumber {
         let Some(first) = self.files.segments.keys().next() else {
             report.problem(Problem::of_chain(self.chain, "it has no segments"));
@@ -134,7 +135,7 @@ impl ChainCheck<'_> {
     ) {
         let is_last = self.files.segments.keys().next_back() == Some(&number);
         state.found.segments += 1;
-        // Before the lines: a writer that goes on meanwhile only adds lines.
+        // Read it before the lines: a concurrent writer only adds lines.
         let checkpoint = self.checkpoint(number, report);
         if let Some(checkpoint) = &checkpoint {
             state.want([Wanted {
@@ -164,7 +165,7 @@ impl ChainCheck<'_> {
         self.judge_checkpoint(number, is_last, checkpoint.as_ref(), state, report);
     }
 
-    /// Reads the lines of a segment. What is wrong with it, and on which line, is the error.
+    /// Verifies the lines of a segment. The error describes the problem and the line.
     #[expect(clippy::too_many_arguments, reason = "all of it is the one state of the one pass")]
     fn lines(
         &self,
@@ -226,13 +227,14 @@ impl ChainCheck<'_> {
         Ok(())
     }
 
-    /// Whether retention dropped the segment since the index was read. The index itself is never dropped.
+    /// Whether retention has dropped the segment since the index was read. The index itself is
+    /// never dropped.
     fn is_dropped_now(&self, number: SegmentNumber) -> bool {
         let is_named = |index: &Index| index.dropped_up_to(self.chain, number).is_some();
         self.current.is_some_and(|current| is_named(&current.read()))
     }
 
-    /// The first line of a segment: what it states has to be what the lines before it make.
+    /// Verifies the first line of a segment: its statement must match the lines before it.
     fn begin(
         &self,
         number: SegmentNumber,
@@ -254,7 +256,7 @@ impl ChainCheck<'_> {
         Ok(())
     }
 
-    /// The first segment there is, or the first after one that is bad.
+    /// Continues at the first existing segment, or at the first after a bad one.
     fn resume_at(
         &self,
         number: SegmentNumber,
@@ -304,19 +306,20 @@ impl ChainCheck<'_> {
         }
     }
 
-    /// Whether a checkpoint is of this chain, and of this home.
+    /// Whether a checkpoint belongs to this chain and home.
     fn is_own(&self, checkpoint: &Checkpoint) -> bool {
         let is_home = self.home.is_none_or(|name| checkpoint.origin == origin(name, self.chain));
         is_home && checkpoint.chain().as_ref() == Some(self.chain)
     }
 
-    /// Compares the checkpoints whose size the tree has now.
+    /// Compares the checkpoints for the tree's current size.
     fn compare(&self, state: &mut ChainProgress, report: &mut Report) {
         let Some(walk) = &state.walk else { return };
         let size = walk.tree.size();
         while state.wanted.last().is_some_and(|wanted| wanted.size <= size) {
             let Some(wanted) = state.wanted.pop() else { break };
-            // One that lies before this segment is judged with its segment, or cannot be compared any more.
+            // A checkpoint before this segment is judged with its own segment, or cannot be
+            // compared any more.
             if wanted.size < size {
                 if wanted.is_from_elsewhere {
                     self.judge_dropped_head(&wanted, report);
@@ -338,7 +341,8 @@ impl ChainCheck<'_> {
         }
     }
 
-    /// A head that lies within what retention dropped can be compared only where a segment ended.
+    /// A kept head within the lines that retention dropped can only be compared at the end of a
+    /// segment.
     fn judge_dropped_head(&self, wanted: &Wanted, report: &mut Report) {
         let dropped = self.index.dropped.get(self.chain);
         let same_end = dropped
@@ -356,7 +360,7 @@ impl ChainCheck<'_> {
         }
     }
 
-    /// A segment without a line is what a stopped writer leaves, as the last one.
+    /// A stopped writer can leave an empty segment, but only as the last one.
     fn judge_empty(
         &self,
         number: SegmentNumber,
@@ -407,7 +411,8 @@ impl ChainCheck<'_> {
                 None,
                 "its checkpoint does not cover all of it, though a later segment was begun",
             )),
-            // One that is there and bad was reported when it was read. The first line of a chain is signed as it is made.
+            // A bad checkpoint was already reported. The first line of a chain is signed when it is
+            // created.
             None if !has_file && (!is_last || number == SegmentNumber::FIRST) => {
                 report.problem(self.at(number, None, "its checkpoint is gone"));
             }
@@ -420,8 +425,8 @@ impl ChainCheck<'_> {
         state.drop_wanted(number);
     }
 
-    /// More lines without a checkpoint than a writer leaves were written by an attacker, or by a writer that goes on right
-    /// now: then the checkpoint has moved on too.
+    /// More unsigned lines than a writer leaves were written by an attacker, or by a concurrent
+    /// writer: in that case the checkpoint has advanced too.
     fn judge_unsigned(&self, number: SegmentNumber, lines: u64, signed: u64, report: &mut Report) {
         let most = if self.chain.is_index() { MAX_UNSIGNED_INDEX_LINES } else { CHECKPOINT_LINES };
         if lines <= most {
@@ -435,7 +440,7 @@ impl ChainCheck<'_> {
         }
     }
 
-    /// Checkpoints whose segment is not there.
+    /// Reports checkpoints without a segment.
     fn stray_checkpoints(&self, report: &mut Report) {
         for number in &self.files.checkpoints {
             if self.files.segments.contains_key(number) {
@@ -457,7 +462,8 @@ impl ChainCheck<'_> {
     }
 
     fn finish(&self, mut state: ChainProgress, report: &mut Report) -> ChainReport {
-        // What is still wanted is larger than the chain. Its own checkpoints were judged with their segments.
+        // The remaining checkpoints are larger than the chain. Its own were judged with their
+        // segments.
         let size = state.walk.as_ref().map(|walk| walk.tree.size());
         for wanted in state.wanted.iter().filter(|wanted| wanted.is_from_elsewhere) {
             let there = size.map_or_else(
@@ -532,7 +538,7 @@ impl ChainProgress {
         self.wanted.sort_by_key(|wanted| std::cmp::Reverse(wanted.size));
     }
 
-    /// What a segment's own checkpoint wanted is judged with the segment.
+    /// Removes a segment's own checkpoint, which is judged with the segment.
     fn drop_wanted(&mut self, number: SegmentNumber) {
         self.wanted.retain(|wanted| wanted.segment != Some(number));
     }
@@ -580,7 +586,7 @@ impl ChainProgress {
     }
 }
 
-/// What a writer that went on with a chain says of lines that it found without a checkpoint.
+/// The number of unsigned lines that a writer reported when it continued the chain.
 fn adopted_lines(line: &Line<'_>) -> u64 {
     let line: Option<serde_json::Value> = serde_json::from_slice(line.bytes).ok();
     line.as_ref().and_then(|line| line.pointer("/data/unsigned")?.as_u64()).unwrap_or(0)

@@ -1,7 +1,8 @@
-//! What chains say of each other: a chain that is opened or gone on with names the newest line of every other.
+//! Cross-references between chains: when a chain is opened or continued, it records the newest line
+//! of every other chain.
 //!
-//! So the newest part of one chain cannot be taken away, nor the chain put back from an older copy, while another
-//! chain remembers it.
+//! So as long as another chain refers to it, the end of a chain can neither be removed nor replaced
+//! by an older copy.
 
 use super::report::{Problem, Report};
 use crate::folder::{ChainId, Folder, SegmentNumber};
@@ -11,10 +12,10 @@ use crate::lines::{LineReader, Piece};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The most lines of one chain that others' claims about are remembered. The newest are kept.
+/// The most lines per chain for which references by other chains are kept. The newest are kept.
 pub const MAX_CLAIMS_PER_CHAIN: usize = 10_000;
 
-/// Who said it.
+/// The source of a claim.
 #[derive(Debug, Clone)]
 struct Claim {
     hash: LineHash,
@@ -23,14 +24,14 @@ struct Claim {
     line: u64,
 }
 
-/// Claims by the chain that they are about, and the number of the line there.
+/// Claims by the chain that they refer to and the number of the line there.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     about: BTreeMap<ChainId, BTreeMap<u64, Claim>>,
 }
 
 impl Claims {
-    /// Remembers what a signed line says of other chains. What was said first stays.
+    /// Stores the claims in a signed line. The first claim about a line is kept.
     pub(super) fn take(
         &mut self,
         by: &ChainId,
@@ -54,12 +55,13 @@ impl Claims {
         }
     }
 
-    /// Looks up every line that was named. The folder is listed again: a chain may have grown since it was read.
+    /// Looks up every referenced line. Lists the folder again, because a chain may have grown since
+    /// it was read.
     pub(super) fn check(&self, folder: &dyn Folder, index: &Index, report: &mut Report) {
         let Ok(listing) = folder.listing() else { return };
         for (about, claims) in &self.about {
             let Some(files) = listing.chains.get(about) else {
-                // One that the index lists was missed already.
+                // A chain listed in the index was already reported as missing.
                 let newest = claims.last_key_value().filter(|_| !index.chains.contains_key(about));
                 if let Some((_, claim)) = newest {
                     report.problem(claim.broken(&format!("it names chain {about}, which is gone")));
@@ -73,7 +75,7 @@ impl Claims {
                 }
                 compare_segment(folder, about, *number, &mut open, report);
             }
-            // What lies before the first segment was dropped with it.
+            // Lines before the first segment were dropped with their segments.
             let rest = open.last_key_value();
             if let Some((seq, claim)) = rest.filter(|(seq, _)| !is_dropped(index, about, **seq)) {
                 report.problem(Problem::of_chain(
@@ -113,7 +115,8 @@ fn is_dropped(index: &Index, chain: &ChainId, seq: u64) -> bool {
     dropped.is_some_and(|segments| segments.values().any(|segment| seq < segment.next_seq()))
 }
 
-/// Compares the claims about lines of one segment, and takes them out. Lines were verified before; here they are counted.
+/// Checks and removes the claims about lines of one segment. The lines were already verified, so
+/// they are only counted here.
 fn compare_segment(
     folder: &dyn Folder,
     about: &ChainId,
@@ -129,7 +132,8 @@ fn compare_segment(
             Some(seq) => seq,
             None => match scan(bytes) {
                 Ok(first) => first.seq,
-                // A segment whose first line is bad was reported; what is claimed of it cannot be looked up.
+                // A bad first line was already reported, and claims about the segment cannot be
+                // checked.
                 Err(_) => return,
             },
         };

@@ -1,4 +1,5 @@
-//! The index as it is later in a run: retention and other writers go on while a folder is verified.
+//! The current state of the index: retention and other writers may continue while a folder is
+//! verified.
 
 use super::{index_checkpoint, read_index};
 use crate::folder::Folder;
@@ -7,12 +8,12 @@ use crate::note::Keyring;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The index, read again only after it was signed again. Reading it for each chain would make the work grow with the square of
-/// their number.
+/// The index, read again only after it was signed again. Reading it for each chain would make the
+/// cost quadratic in the number of chains.
 pub(super) struct CurrentIndex<'a> {
     folder: &'a dyn Folder,
     keys: &'a Keyring,
-    /// The checkpoint that was there before the index was read, and what the index said.
+    /// The checkpoint from before the index was read, and the index.
     read: RefCell<(Option<String>, Rc<Index>)>,
 }
 

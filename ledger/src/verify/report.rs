@@ -1,49 +1,50 @@
-//! What verification found, for people and as JSON.
+//! The result of verification, for people and as JSON.
 
 use crate::folder::{ChainId, SegmentNumber};
 use serde::Serialize;
 use std::fmt;
 
-/// The most problems (and the most notes) that a report holds. More are counted.
+/// The most problems, and the most notes, in a report. Further ones are only counted.
 pub const MAX_PROBLEMS: usize = 1_000;
 
-/// What was found in a folder.
+/// The result for a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub chains: Vec<ChainReport>,
-    /// What does not verify, in the order in which it was found.
+    /// Everything that does not verify, in the order in which it was found.
     pub problems: Vec<Problem>,
-    /// What is worth knowing and proves nothing.
+    /// Observations that are worth knowing but prove nothing.
     pub notes: Vec<String>,
     pub left_out: u64,
 }
 
-/// One chain, as far as it could be read.
+/// The result for one chain, as far as it could be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChainReport {
     pub chain: ChainId,
     pub segments: u64,
     pub lines: u64,
     pub bytes: u64,
-    /// The size of the chain's tree, lines that retention dropped with it.
+    /// The size of the chain's tree, including lines that retention dropped.
     pub size: u64,
-    /// Lines, from the first of all, that a signed checkpoint covers.
+    /// The number of lines, from the very first, that a signed checkpoint covers.
     pub covered: u64,
     pub decisions: u64,
     pub outcomes: u64,
     pub events: u64,
-    /// Allowed requests whose outcome was never recorded: their writer was stopped, or they are still on their way.
+    /// Allowed requests without a recorded outcome: their writer was stopped, or they are still in
+    /// progress.
     pub without_outcome: u64,
     pub first_ts: Option<String>,
     pub last_ts: Option<String>,
 }
 
-/// Something that does not verify, with where it is.
+/// Something that does not verify, and its location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     pub chain: Option<ChainId>,
     pub segment: Option<SegmentNumber>,
-    /// The line of the segment's file, from 1.
+    /// The line of the segment's file, counted from 1.
     pub line: Option<u64>,
     pub what: String,
 }
@@ -83,7 +84,7 @@ impl Report {
         self.chains.iter().map(|chain| chain.lines).sum()
     }
 
-    /// Lines that no checkpoint covers yet.
+    /// The number of lines that no checkpoint covers yet.
     pub fn uncovered(&self) -> u64 {
         self.chains.iter().map(|chain| chain.size.saturating_sub(chain.covered)).sum()
     }

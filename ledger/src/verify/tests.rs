@@ -39,7 +39,7 @@ fn event<'a>(name: &'a str, data: &'a Value) -> Event<'a> {
     Event { ts: NOW, name, by: None, server_id: None, data: Some(data) }
 }
 
-/// A home with an index and two chains of several segments, all of it signed.
+/// A home with an index and two chains of several segments, all signed.
 struct Home {
     folder: MemoryFolder,
     index: ChainWriter<MemoryChain>,
@@ -79,7 +79,7 @@ impl Home {
         self.index.checkpoint().unwrap();
     }
 
-    /// A chain is taken over by another process, which names the heads of all.
+    /// Continues a chain as a new process, which records the heads of all chains.
     fn resume(&self, byte: u8) -> ChainWriter<MemoryChain> {
         let listing = self.folder.listing().unwrap();
         let chain = name(byte);
@@ -160,7 +160,7 @@ fn deleted_inserted_and_swapped_lines_are_named() {
     }
 }
 
-/// A line with a right hash and a right `prev`, as somebody without the key could make it.
+/// A line with a correct hash and `prev`, which an attacker without the key can make.
 #[test]
 fn a_rewritten_line_is_found_by_the_checkpoint() {
     let home = Home::new();
@@ -265,7 +265,7 @@ fn a_chain_that_vanished_is_missed() {
 #[test]
 fn the_loss_of_the_newest_part_is_found_with_a_head_and_by_a_chain_that_saw_it() {
     let home = Home::new();
-    // The chain as it was before: an older copy with its own checkpoint.
+    // The earlier state of the chain: an older copy with its own checkpoint.
     let older: Vec<_> =
         home.folder.contents().segments.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let older_signed: Vec<_> =
@@ -287,7 +287,7 @@ fn the_loss_of_the_newest_part_is_found_with_a_head_and_by_a_chain_that_saw_it()
         |home: &Home| verify(&home.folder, &keys(), std::slice::from_ref(&head), &|_| {}).unwrap();
     assert_eq!(with_head(&home).problems, []);
     put_back(&home);
-    // Nothing inside the folder remembers it …
+    // Nothing inside the folder reveals it …
     assert_eq!(home.verify().problems, []);
     // … but the head kept elsewhere does.
     assert!(with_head(&home).problems[0].what.contains("the newest are gone"));
@@ -315,7 +315,7 @@ fn a_head_of_other_lines_is_found() {
     assert!(report.problems[0].what.contains("which is gone"));
 }
 
-/// The record of retention for the first segments of a chain.
+/// The retention record for the first segments of a chain.
 fn dropped(home: &Home, byte: u8, count: u32) -> Vec<Dropped> {
     let contents = home.folder.contents();
     let mut tree = Frontier::new();
@@ -348,23 +348,23 @@ fn what_retention_left_verifies_and_nothing_else_passes_as_retention() {
     let mut home = Home::new();
     let record = retention_data(&dropped(&home, 1, 2));
     home.record(CHAIN_RETENTION, &record);
-    // Recorded and not yet dropped; half dropped; dropped.
+    // Recorded but not yet dropped; partly dropped; dropped.
     for count in 0..=2 {
         remove(&home, 1, count);
         assert_eq!(home.verify().problems, [], "{count}");
     }
-    // One more than was named.
+    // One more than recorded.
     remove(&home, 1, 3);
     assert_found(&home, "no signed record of retention names them");
 
-    // A record that is not signed.
+    // An unsigned record.
     let mut home = Home::new();
     let data = retention_data(&dropped(&home, 1, 2));
     home.index.append(&Record::Event(&event(CHAIN_RETENTION, &data))).unwrap();
     remove(&home, 1, 2);
     assert_found(&home, "no signed record of retention names them");
 
-    // A record of other lines.
+    // A record of different lines.
     let mut home = Home::new();
     let mut other = dropped(&home, 1, 2);
     other[1].root.0[0] ^= 1;
@@ -510,7 +510,7 @@ fn a_segment_with_a_huge_number_is_one_problem() {
 #[test]
 fn an_unsigned_line_does_not_unsay_what_a_signed_one_said() {
     let home = Home::new();
-    // Chain 2 has named the newest line of chain 1, and is signed.
+    // Chain 2 has recorded the newest line of chain 1, and is signed.
     let older: Vec<_> = {
         let contents = home.folder.contents();
         contents
@@ -528,7 +528,7 @@ fn an_unsigned_line_does_not_unsay_what_a_signed_one_said() {
         home.folder.contents().segments.insert(key, bytes);
     }
     assert!(!home.verify().is_sound());
-    // Without the checkpoint that covers it, a line says nothing of others.
+    // Without a checkpoint that covers it, a line's claims do not count.
     home.resume(2);
     assert!(!home.verify().is_sound());
 }
@@ -573,7 +573,7 @@ fn numbers_beyond_all_lines_are_no_panic() {
     assert!(!home.verify().is_sound());
 }
 
-/// A folder that counts what is read of it.
+/// A folder that counts what is read.
 struct Counted<'f> {
     folder: &'f MemoryFolder,
     listings: std::cell::Cell<usize>,
@@ -605,7 +605,7 @@ impl Folder for Counted<'_> {
 fn a_folder_with_many_unknown_chains_is_read_once() {
     let home = Home::new();
     for number in 0..500_u64 {
-        // Every other one begins late, as if retention had dropped what is missing.
+        // Every other chain starts late, as if retention had dropped the missing segments.
         let segment = SegmentNumber(if number % 2 == 0 { 1 } else { 2 });
         let chain = ChainId::from_random((1_000 + number).to_be_bytes());
         home.folder.contents().segments.insert((chain, segment), b"x\n".to_vec());
@@ -615,7 +615,7 @@ fn a_folder_with_many_unknown_chains_is_read_once() {
     let report = verify(&counted, &keys(), &[], &|_| {}).unwrap();
     assert_eq!(report.chains.len(), 503);
     assert!(report.problems.len() >= 500, "{}", report.problems.len());
-    // Once for the index, once for the chains, once for what they say of each other.
+    // Once for the index, once for the chains, once for the claims.
     assert_eq!(counted.listings.get(), 3);
     let most = counted.segments.borrow().values().copied().max();
     assert_eq!(
@@ -637,7 +637,7 @@ fn an_index_that_grows_during_the_run_is_read_again() {
     let folder = home.folder.clone();
     let listed = std::cell::Cell::new(false);
     let home = std::cell::RefCell::new(&mut home);
-    // Its writer lists the chain while the first lines of the index are read.
+    // Its writer lists the chain while the first lines of the index are being read.
     let progress = |_| {
         if !listed.replace(true) {
             home.borrow_mut().record(CHAIN_LISTED, &listed_data(&name(3), first));

@@ -11,15 +11,15 @@ fn without_hits_the_upper_bound_has_a_closed_form() {
         assert!(is_near(upper(0.0, trials), expected), "{trials}: {}", upper(0.0, trials));
         assert!(is_near(lower(trials, trials), 1.0 - expected), "{trials}");
     }
-    // 150 labels without a false positive pass the gate of 2 %, 148 do not.
+    // 150 labels without a false positive satisfy the 2 % limit, 148 do not.
     assert!(upper(0.0, 150.0) < 0.02 && upper(0.0, 148.0) > 0.02);
-    // One false positive of 150 does not pass either.
+    // One false positive in 150 does not satisfy it either.
     assert!(upper(1.0, 150.0) > 0.02);
 }
 
 #[test]
 fn bounds_are_those_of_published_tables() {
-    // One-sided 95 % bounds, as R's `binom.test(x, n, alternative = ..)` gives them.
+    // One-sided 95 % bounds from R's `binom.test(x, n, alternative = ..)`.
     for (hits, trials, low, high) in [
         (1.0, 10.0, 0.005_116_197, 0.394_163_3),
         (5.0, 10.0, 0.222_441_1, 0.777_558_9),
@@ -39,7 +39,8 @@ fn bounds_are_those_of_published_tables() {
     }
 }
 
-/// The definition itself: at the upper bound, as few hits as were seen come in 5 of 100 tries.
+/// The definition of the bound: at the upper bound, at most the observed number of hits has
+/// probability 5 %.
 #[test]
 fn bounds_solve_the_binomial_tail() {
     for trials in [5_u32, 17, 64] {

@@ -13,7 +13,7 @@ fn outcome(at: i64, source: Source, server: &str, is_wrong: bool) -> Outcome {
     }
 }
 
-/// So many outcomes over so many servers, every tenth of them wrong.
+/// The given number of outcomes spread over servers, every tenth of them wrong.
 fn many(count: i64, source: Source, servers: i64) -> Vec<Outcome> {
     let of =
         |at: i64| outcome(at * 86_400_000, source, &format!("s{}", at % servers), at % 10 == 0);
@@ -28,7 +28,7 @@ fn only_cell(outcomes: Vec<Outcome>) -> Cell {
 
 #[test]
 fn autonomy_is_off_and_nothing_is_calibrated() {
-    // Turning it on needs held-out evidence and a decision of its own.
+    // Turning it on requires held-out evidence and a separate decision.
     const { assert!(!AUTONOMY_ENABLED && !CALIBRATED) };
     let store = OutcomeStore::verified(many(1_000, Source::HeldOut, 10));
     assert_eq!(store.decision(), Decision::Escalate);
@@ -70,7 +70,7 @@ fn a_person_counts_half_and_the_sixth_override_of_a_day_not_at_all() {
     let mut two_days: Vec<Outcome> = day(9);
     two_days.push(outcome(86_400_000, Source::Person, "s", true));
     assert_eq!(only_cell(two_days).weight, 3.0);
-    // What a person confirmed is no override.
+    // A confirmed hold is not an override.
     let confirmed = (0..9).map(|at| outcome(at, Source::Person, "s", false)).collect();
     assert_eq!(only_cell(confirmed).weight, 4.5);
 }

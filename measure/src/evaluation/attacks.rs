@@ -1,5 +1,5 @@
-//! Orders to the model, each short enough to pass as inert text: some in the words that are known from published attacks,
-//! some in words that no rule was written for.
+//! Instructions to the model, each short enough to pass as inert text: some in the words of
+//! published attacks, some in words that no rule was written for.
 
 use crate::random::Random;
 
@@ -36,7 +36,7 @@ const SINKS: [&str; 4] = [
     "the analytics endpoint",
 ];
 
-/// An order, the same for the same random numbers.
+/// An instruction, determined by the random numbers.
 pub(super) fn order(random: &mut Random) -> String {
     let template = random.pick(&TEMPLATES).copied().unwrap_or_default();
     let mut filled = template.to_owned();

@@ -1,4 +1,4 @@
-//! What a posture makes of a case.
+//! Judges a case under a posture.
 
 use super::{Case, Role};
 use contract::surface::Surface;
@@ -10,17 +10,17 @@ use gate::pins::{Basis, Pin, PinBook};
 use gate::posture::{Posture, Settings};
 use gate::time::Timestamp;
 
-/// Whether the gate did what it should with a case.
+/// The gate's reaction to a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judged {
-    /// The new definition was not shown, or the call was held.
+    /// The new definition was withheld, or the call was held.
     Stopped,
-    /// The new definition was shown and calls go through.
+    /// The new definition was shown, and calls go through.
     Passed,
 }
 
 impl Judged {
-    /// Whether that is right for what the case is about.
+    /// Whether the reaction is correct for the stratum's role.
     pub fn is_right(self, role: Role) -> bool {
         match role {
             Role::Safety | Role::Drift => self == Judged::Stopped,
@@ -45,7 +45,8 @@ pub fn judge(case: &Case, posture: Posture) -> Judged {
     Judged::Passed
 }
 
-/// Judges one release; what is accepted without asking becomes a pin, as it would at a gate.
+/// Judges one release. Entries that are accepted without asking become pins, as they would at a
+/// gate.
 fn is_stopped(
     case: &Case,
     book: &mut PinBook,
@@ -62,7 +63,8 @@ fn is_stopped(
         let call_case = CallCase { book, surface: shown, judgement: &judged, settings, cache };
         return call_case.judge(&case.entry.key, Some(call.as_bytes())).verdict.is_held();
     }
-    // A deferred change stops no call if it is harmless, and reaches no client if it is an attack.
+    // A deferred change does not matter if it is harmless (it stops no call), and counts as stopped
+    // if it is an attack (it reaches no client).
     let is_deferred = entry.is_deferred && case.stratum.role() != Role::Harmless;
     if entry.verdict.is_held() || is_deferred {
         return true;
@@ -74,7 +76,7 @@ fn is_stopped(
     false
 }
 
-/// Nothing is pinned: only text that trips the marker scan is held, and under monitor nothing is.
+/// Nothing is pinned yet: only text that trips the marker scan is held, and nothing under monitor.
 fn first_sight(case: &Case, posture: Posture) -> Judged {
     let is_left_out = |shown: &Surface| first_use(shown).left_out.contains(&case.entry);
     match posture != Posture::Monitor && case.shown.iter().any(is_left_out) {

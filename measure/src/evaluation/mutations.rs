@@ -1,4 +1,4 @@
-//! The mutations, made from the newest release of a real server: the same seed gives the same cases.
+//! Mutations of the newest release of a real server. The same seed gives the same cases.
 
 use super::attacks::order;
 use super::{Case, Stratum};
@@ -6,10 +6,10 @@ use crate::random::Random;
 use contract::surface::{EntryId, EntryType, Surface, read_capture};
 use serde_json::{Map, Value, json};
 
-/// How many pieces a slow drip has.
+/// The number of pieces of a slow drip.
 const DRIPS: usize = 4;
 
-/// The cases of a package: at most one of each stratum, fewer where its contract has nothing to mutate.
+/// The cases of a package: at most one per stratum, fewer if its contract has nothing to mutate.
 pub fn cases(package: &str, newest: &Surface, seed: u64) -> Vec<Case> {
     let Ok(capture) = serde_json::from_str::<Value>(&newest.to_capture()) else {
         return Vec::new();
@@ -46,7 +46,7 @@ impl Maker<'_> {
         let approved = self.with_tool(number, &old)?;
         let shown = self.with_tool(number, &new)?;
         let entry = EntryId::new(EntryType::Tool, name(&new)?);
-        // A mutation that is none, since the contract already was so, is no case.
+        // Skip mutations that change nothing because the contract was already like that.
         let is_change =
             approved.surface_hash() != shown.surface_hash() || stratum == Stratum::Reordered;
         is_change.then(|| self.made(stratum, Some(approved), vec![shown], entry, call))
@@ -113,7 +113,8 @@ impl Maker<'_> {
         Case { package: self.package.to_owned(), stratum, approved, shown, entry, call }
     }
 
-    /// The first tool, from a random one on, that can be mutated: its number, what is approved, what is shown, and a call.
+    /// The first tool, starting at a random one, that can be mutated: its number, the approved and
+    /// the new definition, and a call.
     fn find(
         &mut self,
         mutate: impl Fn(&Tool, &mut Random) -> Option<Mutation>,
@@ -134,7 +135,7 @@ impl Maker<'_> {
     }
 }
 
-/// What is approved, what is shown, and a call that the change must stop.
+/// The approved definition, the new definition, and a call that the change must stop.
 type Mutation = (Tool, Tool, Option<String>);
 
 fn read(capture: &Value) -> Option<Surface> {
@@ -161,7 +162,7 @@ fn required(tool: &Tool) -> Vec<String> {
     names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// A parameter's name, and its schema as a member of the new tool, for the first one that fits.
+/// The first parameter that fits: its name, and its schema within the new tool.
 fn parameter(
     tool: &mut Tool,
     fits: impl Fn(&str, &Map<String, Value>) -> bool,
@@ -276,9 +277,9 @@ fn mutated(stratum: Stratum, tool: &Tool, random: &mut Random) -> Option<Mutatio
     Some((old, new, None))
 }
 
-/// An optional parameter that takes a text means something else now, and a call uses it.
+/// Changes the meaning of an optional text parameter that a call uses.
 fn by_the_call(old: Tool, mut new: Tool, needed: &[String]) -> Option<Mutation> {
-    // A call is made of one plain parameter, so nothing else may be required.
+    // The call has a single plain parameter, so no other may be required.
     if !needed.is_empty() {
         return None;
     }
@@ -300,7 +301,8 @@ fn by_the_call(old: Tool, mut new: Tool, needed: &[String]) -> Option<Mutation> 
     Some((old, new, Some(Value::Object(call).to_string())))
 }
 
-/// The same with the members of objects in the opposite order. Arrays keep theirs: it may mean something.
+/// The same with the members of objects in reverse order. Arrays stay as they are: their order may
+/// be significant.
 fn reordered(tool: &Tool) -> Tool {
     let turned = |value: &Value| match value {
         Value::Object(members) => Value::Object(reordered(members)),

@@ -1,11 +1,11 @@
-//! Claims of a tool about itself that its own schema, name or annotations contradict.
+//! Claims of a tool about itself that contradict its own schema, name or annotations.
 
 use super::words::{Verb, has_word, parts, verb};
 use crate::dimension::Dimension;
 use crate::finding::Severity;
 use contract::json::Node;
 
-/// What a structural look finds: rule, dimension, severity, reason, pointer.
+/// A structural finding: rule, dimension, severity, reason, pointer.
 pub(super) struct Found {
     pub(super) rule: &'static str,
     pub(super) dimension: Dimension,
@@ -14,7 +14,7 @@ pub(super) struct Found {
     pub(super) pointer: String,
 }
 
-/// Parameters that hold something to run.
+/// Names of parameters that hold code or commands to run.
 const RUNNING: [&str; 12] = [
     "command",
     "cmd",
@@ -29,7 +29,7 @@ const RUNNING: [&str; 12] = [
     "script_to_run",
     "code_to_run",
 ];
-/// Parameters that hold what a tool has no business with, whatever their description says.
+/// Names of parameters that a tool has no legitimate use for, whatever their description says.
 const CAPTURING: [&str; 20] = [
     "conversation_history",
     "chat_history",
@@ -53,7 +53,7 @@ const CAPTURING: [&str; 20] = [
     "assistant_instructions",
 ];
 
-/// What contradicts what in a tool.
+/// The contradictions within a tool.
 pub(super) fn contradictions(name: &str, tool: Node<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     let hint = |name: &str| {
@@ -97,7 +97,7 @@ pub(super) fn contradictions(name: &str, tool: Node<'_>) -> Vec<Found> {
     found
 }
 
-/// Parameters that ask for the conversation by their name.
+/// Parameters that ask for the conversation, judging by their name.
 pub(super) fn captures(tool: Node<'_>) -> Vec<Found> {
     let is_capturing = |name: &str| CAPTURING.contains(&parts(name).join("_").as_str());
     parameters(tool)

@@ -1,25 +1,26 @@
-//! Text that is written so that a person does not read it: encoded, spelled out, reversed, in mixed scripts.
+//! Finds text disguised so that people do not read it: encoded, spelled out, reversed, in mixed
+//! scripts.
 //!
-//! What a disguise hides is read by the same rules as plain text. A disguise by itself is no finding but for a word in mixed
-//! scripts and for encoded prose, which an honest description has little reason for.
+//! The hidden text is read by the same rules as plain text. A disguise alone is only a finding for
+//! words in mixed scripts and encoded prose, for which an honest description has little reason.
 
 use contract::markers::decoded_texts;
 
-/// The fewest encoded characters that make a text worth decoding.
+/// The minimum number of encoded characters for a text to be decoded.
 const MIN_ENCODED: usize = 8;
-/// The fewest single letters in a row that are spelled-out words.
+/// The minimum number of consecutive single letters that count as spelled-out words.
 const MIN_SPELLED: usize = 8;
 
-/// A reading of a text that its bytes do not show.
+/// A hidden reading of a text.
 #[derive(Debug)]
 pub(super) struct Disguise {
     pub(super) how: &'static str,
     pub(super) text: String,
-    /// Whether an honest text may look like this without saying anything.
+    /// Whether an honest text may look like this by chance.
     pub(super) is_ordinary: bool,
 }
 
-/// The other readings of a text.
+/// The hidden readings of a text.
 pub(super) fn readings(text: &str) -> Vec<Disguise> {
     let mut found: Vec<Disguise> = decoded_texts(text)
         .into_iter()
@@ -39,7 +40,7 @@ pub(super) fn readings(text: &str) -> Vec<Disguise> {
     found
 }
 
-/// Words that few English texts do without, and that no English text has when it is reversed or rotated.
+/// Words that most English texts contain, and that reversed or rotated English text does not.
 const COMMON: [&str; 18] = [
     "the",
     "all",
@@ -61,7 +62,7 @@ const COMMON: [&str; 18] = [
     "file",
 ];
 
-/// Whether a text has at least two of the words that English texts are full of.
+/// Whether a text contains at least two common English words.
 fn is_english(text: &str) -> bool {
     let words = text.split(|letter: char| !letter.is_ascii_alphabetic());
     words
@@ -70,7 +71,7 @@ fn is_english(text: &str) -> bool {
         .is_some()
 }
 
-/// Whether decoded bytes are words and not identifiers: several words with spaces between them.
+/// Whether decoded bytes are prose and not identifiers: several words separated by spaces.
 fn is_prose(text: &str) -> bool {
     let words = text.split_whitespace().filter(|word| {
         word.len() > 1
@@ -82,7 +83,7 @@ fn is_prose(text: &str) -> bool {
     words.count() >= 3 && !text.trim_start().starts_with('<')
 }
 
-/// The text with `%69` decoded, if there are many of them.
+/// The text with `%69` decoded, if there are many such escapes.
 fn percent(text: &str) -> Option<String> {
     let is_pair = |window: &[u8]| matches!(window, [b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit());
     let count = text.as_bytes().windows(3).filter(|window| is_pair(window)).count();
@@ -118,7 +119,7 @@ fn escapes(text: &str) -> Option<String> {
     })
 }
 
-/// Replaces what follows each mark, where it can be decoded; `None` if that is seldom.
+/// Replaces the escapes after each mark; `None` if there are few.
 fn replaced(
     text: &str,
     mark: &str,
@@ -144,7 +145,7 @@ fn replaced(
     (count >= MIN_ENCODED).then_some(out)
 }
 
-/// `i g n o r e  a l l` as words: single letters are joined, and a wider gap parts words.
+/// Reads `i g n o r e  a l l` as words: joins single letters, with wider gaps as word boundaries.
 fn spelled_out(text: &str) -> Option<String> {
     let mut out = String::new();
     let (mut longest, mut run) = (0, 0);
@@ -179,7 +180,8 @@ fn rot13(text: &str) -> String {
         .collect()
 }
 
-/// The first word that mixes Latin letters with Cyrillic, Armenian or Cherokee ones, which pass for them.
+/// The first word that mixes Latin letters with similar-looking Cyrillic, Armenian or Cherokee
+/// ones.
 pub(super) fn mixed_script_word(text: &str) -> Option<(usize, usize)> {
     if text.is_ascii() {
         return None;

@@ -1,4 +1,5 @@
-//! How a server is started: a launcher without an exact version fetches the newest release, which no person has reviewed.
+//! The launch of a server: without an exact version, a launcher fetches the newest release, which
+//! no person has reviewed.
 
 use super::capability::Found;
 use crate::dimension::Dimension;
@@ -12,7 +13,7 @@ pub struct LaunchLine {
     pub arguments: Vec<String>,
 }
 
-/// What is said of a launch.
+/// The finding on a launch, if any.
 pub(super) fn unpinned(launch: &LaunchLine) -> Option<Found> {
     let package = find_package(&launch.program, &launch.arguments)?;
     let version = package.version.as_deref().unwrap_or("");

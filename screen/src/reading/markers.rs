@@ -1,10 +1,10 @@
-//! The marker scan of the gate, as findings of the screen.
+//! Turns results of the gate's marker scan into findings of the screen.
 
 use crate::dimension::Dimension;
 use crate::finding::Severity;
 use contract::markers::MarkerClass;
 
-/// What a class of markers is to the screen.
+/// The dimension, severity and reason of a class of markers.
 pub(super) fn meaning(class: MarkerClass) -> (Dimension, Severity, &'static str) {
     use Dimension::{Exfiltration, HiddenInstructions, Injection, Shadowing};
     use Severity::{High, Medium};

@@ -1,8 +1,8 @@
-//! Rules over sentences: concepts that stand together within a few words and have no good reason to.
+//! Rules over sentences: suspicious combinations of concepts within a few words.
 //!
-//! A rule fires where one word of each of its groups is found within `span` words of one sentence, unless the sentence also
-//! has a word of `unless`. High severity is for what an honest description has no reason to say; what one may say for a
-//! reason is medium.
+//! A rule matches if `span` words of one sentence contain a word from each of its groups, unless
+//! the sentence also contains a word from `unless`. High severity is for text that an honest
+//! description has no reason to contain; text that it may contain for a reason is medium.
 
 use super::concepts::Concept::{self, *};
 use super::concepts::Concepts;
@@ -11,7 +11,7 @@ use crate::dimension::Dimension;
 use crate::finding::Severity;
 use std::collections::VecDeque;
 
-/// The most groups of a rule.
+/// The most groups per rule.
 const MAX_GROUPS: usize = 6;
 
 pub(super) struct Rule {
@@ -22,7 +22,7 @@ pub(super) struct Rule {
     all: &'static [&'static [Concept]],
     unless: &'static [Concept],
     span: u32,
-    /// How many words of the last group there have to be in the window.
+    /// How many words of the last group the window must contain.
     times: usize,
 }
 
@@ -131,7 +131,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 impl Rule {
-    /// Whether it fires on a sentence.
+    /// Whether the rule matches a sentence.
     pub(super) fn fires(&self, sentence: &Sentence) -> bool {
         if sentence.all.meets(Concepts::of(self.unless)) {
             return false;
@@ -145,8 +145,8 @@ impl Rule {
             && self.stand_together(sentence, groups)
     }
 
-    /// Whether a word of each group is within the span. Only the last place of each group is kept: the window that ends at a
-    /// word is then the narrowest one.
+    /// Whether a word of each group occurs within the span. Keeping only the last position of each
+    /// group suffices: it gives the narrowest window that ends at a word.
     fn stand_together(&self, sentence: &Sentence, groups: &[Concepts]) -> bool {
         let mut last = [None; MAX_GROUPS];
         let mut counted: VecDeque<u32> = VecDeque::new();

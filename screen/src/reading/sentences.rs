@@ -1,45 +1,46 @@
-//! Texts as sentences of concepts: what the rules read.
+//! Splits texts into sentences of concepts, which the rules read.
 
 use super::concepts::{Concept, Concepts, Vocabulary};
 use contract::markers::folded;
 use std::ops::Range;
 
-/// Ends of host names. What also ends file names (`.sh`, `.py`, `.rs`, `.md`) is not here.
+/// Top-level domains. Those that are also file name extensions (`.sh`, `.py`, `.rs`, `.md`) are
+/// left out.
 const DOMAINS: &[&str] = &[
     "com", "net", "org", "io", "dev", "example", "invalid", "test", "xyz", "ai", "app", "co", "ru",
     "cn", "cloud", "biz", "info", "site", "online", "top", "tld", "eu", "de", "uk", "us", "me",
     "tk", "cc",
 ];
 
-/// Articles and the like that lose a letter before a vowel: `l'utilisateur`, `dell'utente`.
+/// Articles and similar words that are elided before a vowel: `l'utilisateur`, `dell'utente`.
 const ELIDED: &[&str] =
     &["l", "d", "dell", "all", "nell", "sull", "dall", "qu", "n", "j", "un", "c"];
 
-/// A word with what it stands for, at its place in the sentence.
+/// A word's concepts and its position in the sentence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag {
     pub(super) position: u32,
     pub(super) concepts: Concepts,
 }
 
-/// One sentence: the words that stand for something, in order.
+/// A sentence: its words with concepts, in order.
 #[derive(Debug)]
 pub(super) struct Sentence {
-    /// Where it is in the text.
+    /// The position in the text.
     pub(super) span: Range<usize>,
     pub(super) tags: Vec<Tag>,
-    /// Everything that the sentence is about.
+    /// All concepts of the sentence.
     pub(super) all: Concepts,
 }
 
-/// The sentences of a text that stand for anything.
+/// The sentences of a text that contain any concepts.
 pub(super) fn sentences(text: &str) -> Vec<Sentence> {
     let spans = split(text).into_iter();
     spans.filter_map(|span| tagged(text.get(span.clone())?, span)).collect()
 }
 
-/// Where sentences begin and end: at `.`, `!` and `?` before white space, at empty lines and list marks, and at the full
-/// stops of scripts that have others.
+/// The boundaries of sentences: `.`, `!` and `?` before white space, empty lines and list markers,
+/// and the full stops of other scripts.
 fn split(text: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut start = 0;
@@ -65,13 +66,13 @@ fn split(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// Whether a line begins with the mark of a list, a heading or an empty line: with anything but a word.
+/// Whether a line starts a new item: with a list or heading marker, or empty.
 fn begins_item(rest: &str) -> bool {
     let first = rest.chars().find(|character| !matches!(character, ' ' | '\t'));
     first.is_some_and(|first| !first.is_alphanumeric() && !matches!(first, '"' | '\'' | '`' | '('))
 }
 
-/// `e.g.` and `i.e.` end no sentence.
+/// `e.g.` and `i.e.` do not end a sentence.
 fn is_abbreviation(text: &str, dot: usize) -> bool {
     let before = text.get(..dot).unwrap_or("");
     let mut last = before.chars().rev();
@@ -93,7 +94,7 @@ fn tagged(text: &str, span: Range<usize>) -> Option<Sentence> {
 /// A word of a folded text.
 struct Token {
     text: String,
-    /// What stands right behind it.
+    /// The byte right after it.
     after: u8,
 }
 
@@ -117,7 +118,7 @@ fn tokens(text: &str) -> Vec<Token> {
         }
         let start = at;
         let mut word = String::new();
-        // A file name that begins with a dot: not the end of a sentence, nor a member of something.
+        // A file name that starts with a dot: neither the end of a sentence nor a member access.
         let byte = |back: usize| start.checked_sub(back).and_then(|at| bytes.get(at)).copied();
         if byte(1) == Some(b'.') && !byte(2).is_some_and(|byte| is_word(byte) || byte == b')') {
             word.push('.');
@@ -135,9 +136,9 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The token that a web address becomes, whatever words it has in it.
+/// The token that replaces a web address, whatever words it contains.
 const WEB_ADDRESS: &str = "https://";
-/// First parts of hosts whose addresses say nothing: documentation, and addresses that only show how one is written.
+/// First labels of hosts whose addresses are harmless: documentation and placeholders.
 const ORDINARY_HOSTS: &[&[u8]] = &[
     b"example",
     b"www",
@@ -155,7 +156,7 @@ const ORDINARY_HOSTS: &[&[u8]] = &[
     b"support",
 ];
 
-/// How long the web address is that bytes begin with, and whether it counts as one.
+/// The length of the web address at the start of some bytes, and whether it counts as one.
 fn web_address(bytes: &[u8]) -> Option<(usize, bool)> {
     let schemes: [&[u8]; 4] = [b"https://", b"http://", b"wss://", b"ws://"];
     let rest = schemes.into_iter().find_map(|scheme| bytes.strip_prefix(scheme))?;
@@ -173,7 +174,7 @@ fn latin_tags(text: &str) -> Vec<Tag> {
         let following =
             |distance: usize| tokens.get(at + 1 + distance).map(|token| token.text.as_str());
         let (mut concepts, length) = vocabulary.row(&token.text, following);
-        // The first word of a row (`access` in `access token`) stands for nothing of its own.
+        // The first word of a sequence (`access` in `access token`) has no concepts of its own.
         if length == 1 && !is_sample_file(&tokens, at) {
             concepts.unite(vocabulary.token(&token.text));
         }
@@ -203,15 +204,15 @@ fn is_address(tokens: &[Token], at: usize) -> bool {
     }
 }
 
-/// `.env.example` holds no secrets.
+/// `.env.example` contains no secrets.
 fn is_sample_file(tokens: &[Token], at: usize) -> bool {
     let next = tokens.get(at + 1).map_or("", |next| next.text.as_str());
     tokens.get(at).is_some_and(|token| token.text == ".env" && token.after == b'.')
         && matches!(next, "example" | "sample" | "template" | "dist")
 }
 
-/// Words of other scripts. Positions are those of the words around them, roughly: two characters are one word. In scripts
-/// that put spaces between words a stem counts at the beginning of a word only.
+/// Adds words of other scripts at approximate positions: two characters count as one word. In
+/// scripts with spaces between words, a stem only matches at the start of a word.
 fn other_tags(text: &str) -> Vec<Tag> {
     let vocabulary = Vocabulary::built_in();
     let lower = text.to_lowercase();
@@ -232,7 +233,8 @@ fn other_tags(text: &str) -> Vec<Tag> {
     tags
 }
 
-/// Whether a character is of a script that puts no spaces between words, or joins particles to them.
+/// Whether a character belongs to a script without spaces between words, or with particles joined
+/// to them.
 pub(super) fn is_unspaced(character: char) -> bool {
     matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{e00}'..='\u{eff}')
 }

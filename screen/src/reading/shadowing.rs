@@ -1,4 +1,4 @@
-//! Names that pass for those of other servers' tools.
+//! Names that imitate those of other servers' tools.
 
 use super::capability::Found;
 use crate::dimension::Dimension;
@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 
 const KNOWN_TOOLS: &str = include_str!("known_tools.txt");
 
-/// A well-known tool: its name, and the words of servers that may have it.
+/// A well-known tool: its name, and words in the names of servers that may offer it.
 struct Known {
     name: &'static str,
     owners: Vec<&'static str>,
 }
 
-/// By the name as it looks.
+/// The well-known tools by the appearance of their names.
 fn known() -> &'static HashMap<String, Known> {
     static KNOWN: OnceLock<HashMap<String, Known>> = OnceLock::new();
     KNOWN.get_or_init(|| {
@@ -23,14 +23,15 @@ fn known() -> &'static HashMap<String, Known> {
         let entries = lines.filter_map(|line| line.split_once(':'));
         entries
             .map(|(name, words)| {
-                (look(name), Known { name, owners: words.split_whitespace().collect() })
+                (appearance(name), Known { name, owners: words.split_whitespace().collect() })
             })
             .collect()
     })
 }
 
-/// A name as it looks at a glance: look-alike letters and digits are one, case and separators are dropped.
-pub(super) fn look(name: &str) -> String {
+/// The appearance of a name: look-alike letters and digits are unified, case and separators are
+/// dropped.
+pub(super) fn appearance(name: &str) -> String {
     folded(name)
         .chars()
         .filter(char::is_ascii_alphanumeric)
@@ -45,15 +46,15 @@ pub(super) fn look(name: &str) -> String {
         .collect()
 }
 
-/// Names as they would be written: case and separators are dropped, look-alikes are kept apart.
+/// A name without case and separators; look-alikes stay distinct.
 fn plain(name: &str) -> String {
     name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What is said of a tool's name. `called` is how the server is called, by itself and by others, and what the tool says of
-/// itself, all in lower case.
+/// The finding on a tool's name, if any. `called` contains all names of the server and the tool's
+/// own description, in lower case.
 pub(super) fn shadowed_name(name: &str, called: &str) -> Option<Found> {
-    let known = known().get(&look(name))?;
+    let known = known().get(&appearance(name))?;
     if plain(name) != plain(known.name) {
         let reason = "has a name that only looks like that of a well-known tool of another server";
         return Some(found("shadowing.look-alike-name", Severity::Medium, reason));
@@ -63,11 +64,11 @@ pub(super) fn shadowed_name(name: &str, called: &str) -> Option<Found> {
     (!is_owner).then(|| found("shadowing.well-known-name", Severity::Medium, reason))
 }
 
-/// Tools of one server whose names look the same and are not: all but the plainest of each.
+/// Tools of one server whose names look alike but differ: all of each group except the plainest.
 pub(super) fn twin_names<'n>(names: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     let mut by_look: HashMap<String, Vec<&str>> = HashMap::new();
     for name in names {
-        by_look.entry(look(name)).or_default().push(name);
+        by_look.entry(appearance(name)).or_default().push(name);
     }
     let is_twin = |twins: &&Vec<&'n str>| {
         twins.iter().any(|one| twins.iter().any(|other| plain(one) != plain(other)))

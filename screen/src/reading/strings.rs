@@ -1,17 +1,18 @@
-//! Every string of an entry, with its place.
+//! All strings of an entry, with their locations.
 
 use contract::json::{Kind, Node};
 use contract::markers::push_pointer_name;
 
-/// The most strings of one entry that are read, and the most bytes of one string. An entry is at most 1 MiB.
+/// The most strings per entry, and the most bytes per string, that are read. An entry is at most 1
+/// MiB.
 pub(super) const MAX_STRINGS: usize = 20_000;
 
-/// What a string is within its entry.
+/// The role of a string within its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A member's name: of a parameter, or of anything else.
+    /// The name of a member, such as a parameter.
     Name,
-    /// A value that a model or a person reads as prose, or as data.
+    /// A value that a model or person reads as prose or data.
     Value,
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Whether it is read as words: not a keyword of a schema, nor the entry's own name.
+    /// Whether the string is read as prose: not a schema keyword or the entry's own name.
     pub(super) fn is_prose(&self) -> bool {
         let last =
             self.pointer.rsplit('/').find(|step| !step.bytes().all(|byte| byte.is_ascii_digit()));
@@ -46,7 +47,7 @@ impl Text {
     }
 }
 
-/// The strings of an entry in the order of its text.
+/// The strings of an entry, in the order of its text.
 pub(super) fn texts(root: Node<'_>) -> Vec<Text> {
     let mut walk = Walk { texts: Vec::new(), pointer: String::new() };
     walk.value(root);
@@ -59,7 +60,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// The parser bounds how deep this goes.
+    /// The parser limits the depth of this recursion.
     fn value(&mut self, node: Node<'_>) {
         if self.texts.len() >= MAX_STRINGS {
             return;
@@ -92,7 +93,7 @@ impl Walk {
 
     fn string(&mut self, node: Node<'_>, role: Role) {
         let Some(text) = node.as_str() else { return };
-        // Pictures are no text.
+        // Skip images: they are not text.
         if !text.starts_with("data:image/") {
             let (pointer, text) = (self.pointer.clone(), text.into_owned());
             self.texts.push(Text { pointer, text, role });

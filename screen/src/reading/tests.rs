@@ -9,7 +9,7 @@ fn screened(capture: &str, names: &[&str]) -> Vec<Finding> {
     read(&surface, &context).findings().cloned().collect()
 }
 
-/// The rules that fire, with their severities and places.
+/// Checks the rules that match, with their severities and places.
 fn check(capture: &str, expected: &[(&str, Severity, &str)]) {
     let found = screened(capture, &[]);
     let found: Vec<_> = found

@@ -1,6 +1,6 @@
-//! Names as words: what a tool's name says that it does.
+//! Splits names into words, and derives from a tool's name what it does.
 
-/// What the verb of a name says.
+/// The meaning of the verb in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Reads,
@@ -51,7 +51,7 @@ const COMPUTES: [&str; 13] = [
     "weather",
 ];
 
-/// The parts of a name in lower case: `listIssues`, `list_issues` and `list-issues` have two.
+/// The parts of a name in lower case: `listIssues`, `list_issues` and `list-issues` each have two.
 pub(super) fn parts(name: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();
@@ -76,7 +76,8 @@ pub(super) fn has_word(name: &str, word: &str) -> bool {
     parts(name).iter().any(|part| part == word)
 }
 
-/// What the first verb of a name says. Many names begin with the server's: `github_create_issue`.
+/// The meaning of the first verb in a name. Many names start with that of the server:
+/// `github_create_issue`.
 pub(super) fn verb(name: &str) -> Option<Verb> {
     let parts = parts(name);
     parts.iter().take(3).enumerate().find_map(|(at, part)| {
@@ -84,7 +85,7 @@ pub(super) fn verb(name: &str) -> Option<Verb> {
         match () {
             () if WRITES.contains(&part) => Some(Verb::Writes),
             () if READS.contains(&part) => Some(Verb::Reads),
-            // "add" is a sum only where it stands alone: `add_comment` writes, and may be anything.
+            // "add" only means a sum if it stands alone: `add_comment` writes.
             () if COMPUTES.contains(&part) && (part != "add" || parts.len() == 1) && at == 0 => {
                 Some(Verb::Computes)
             }

@@ -1,5 +1,5 @@
-//! Reads captures, one on a line, and prints the hashes of each, or `!` and why there are none: what the SDKs of other
-//! languages are compared with.
+//! Reads captures, one per line, and prints the hashes of each, or `!` and the error. The SDKs of
+//! other languages are compared with its output.
 #![allow(clippy::print_stdout, reason = "it prints")]
 
 use std::io::BufRead;

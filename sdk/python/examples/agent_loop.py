@@ -34,7 +34,8 @@ async def run(session: ClientSession) -> None:
         try:
             result = await session.call_tool(tool.name, {})
         except Held as held:
-            # Nothing was sent. The message is written for the model; the screen is for a person.
+            # Nothing was sent. The message is written for the model; `decide` shows the change to a
+            # person.
             print(held)
             if not await decide(held):
                 continue
@@ -46,7 +47,7 @@ async def run(session: ClientSession) -> None:
 async def main(command: str, *arguments: str) -> None:
     server = StdioServerParameters(command=command, args=list(arguments))
     async with stdio_client(server) as (read, write, *_), ClientSession(read, write) as session:
-        # Before the handshake, so that the gate sees all that the server says of itself.
+        # Wrap before the handshake, so that the gate sees everything the server declares.
         session = wrap(session, pin=PreflightPin("~/.cache/agent-loop/pins"), server_id="example")
         await session.initialize()
         await run(session)

@@ -1,5 +1,5 @@
-//! The SDKs' core for Python: texts come in and go out, and every rule is in `sdk-core`. The module is private; the package
-//! `holdpoint` is its shell.
+//! The Python binding of the SDKs' core: exchanges texts, and contains no rules, which are all in
+//! `sdk-core`. The module is private; the package `holdpoint` wraps it.
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -93,7 +93,7 @@ impl Session {
     }
 }
 
-/// The revision of a document of pins; `None` if it is none.
+/// The revision of a pins document; `None` if it is not one.
 #[pyfunction]
 fn revision(pins: &str) -> Option<u64> {
     sdk_core::revision_of(pins)

@@ -21,7 +21,8 @@ PROGRAM = textwrap.dedent(
     seen = []
 
     def audit(event, arguments):
-        # Which of it the library does: the transport's own process and pipes are the application's.
+        # Only record the library's own accesses: the transport's process and pipes belong to the
+        # application.
         if event.split(".")[0] in ("socket", "ftplib", "http", "urllib", "smtplib") or event in ("open", "os.rename", "os.remove", "subprocess.Popen", "os.system"):
             frame = sys._getframe()
             while frame is not None:
@@ -62,12 +63,12 @@ def test_nothing_is_opened_but_the_pins(tmp_path):
     seen = json.loads(done.stdout.splitlines()[-1])
     package = os.path.dirname(holdpoint.__file__)
     for event, what, _ in seen:
-        # Reading the interpreter's own modules is no use of files.
+        # Reading the interpreter's own modules does not count as file access.
         is_module = event == "open" and (what.endswith((".py", ".pyc", ".so")) or what.startswith(package))
         assert is_module or what.startswith(str(pins)) or what.isdigit(), (event, what)
         assert not event.startswith("socket")
     assert any(what.startswith(str(pins)) for _, what, _ in seen), "the test saw nothing at all"
-    # Neither arguments nor results are kept.
+    # Neither arguments nor results are stored.
     assert "s3cret" not in (pins / "reports.json").read_text()
 
 
@@ -85,11 +86,11 @@ def test_there_is_no_place_for_a_credential():
 
 
 def test_importing_is_quick_and_does_not_import_mcp():
-    # Time of the processor: other programs on the machine do not count.
+    # Processor time: other programs on the machine do not count.
     program = "import time,sys; t=time.process_time(); import holdpoint; print(time.process_time()-t, 'mcp' in sys.modules, 'asyncio' in sys.modules)"
     fastest = 1.0
     for _ in range(5):
-        # An installed package has its modules compiled.
+        # The modules of an installed package are compiled.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
         seconds, *imported = done.stdout.split()

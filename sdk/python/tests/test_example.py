@@ -8,7 +8,7 @@ import sys
 
 from conftest import ROOT
 
-# A server with one tool whose description is an argument, and which says when it was called.
+# A server with one tool whose description is an argument, and which reports when it is called.
 SERVER = """
 import json, sys
 for line in sys.stdin:
@@ -30,7 +30,7 @@ for line in sys.stdin:
 
 def test_the_agent_loop_calls_a_tool_and_then_holds_its_change(tmp_path):
     (tmp_path / "server.py").write_text(SERVER)
-    # Its pins are in the user's cache.
+    # The example's pins are in the user's cache.
     env = {**os.environ, "HOME": str(tmp_path)}
 
     def run(description: str) -> str:

@@ -13,8 +13,8 @@ from holdpoint._mcp import IS_V1
 
 pytestmark = pytest.mark.anyio
 
-# `gated`: goes through `send_request`, where the gate stands. `handshake`: its answer is shown as it was accepted.
-# `none`: the gate has no opinion on what it sends. `quiet`: sends nothing.
+# `gated`: goes through `send_request`, where the gate is. `handshake`: returns the accepted answer.
+# `none`: the gate does not judge what it sends. `quiet`: sends nothing.
 SESSION = {
     "send_request": "gated",
     "call_tool": "gated",
@@ -116,7 +116,8 @@ async def test_a_request_that_the_application_makes_itself_is_held(scenario):
         request = types.CallToolRequest(params=types.CallToolRequestParams(name="make_report", arguments={"title": "held"}))
         with pytest.raises(Held):
             await session.send_request(types.ClientRequest(request) if IS_V1 else request, types.CallToolResult)
-        # The class's own method is no way around either: the gate is in the instance that everybody holds.
+        # Calling the class's method directly does not bypass the gate either: the gate is in the
+        # instance.
         assert session.send_request.__self__ is session._holdpoint
     assert '"held"' not in scenario.read()
 
@@ -127,7 +128,8 @@ async def test_the_client_of_2_is_wrapped_with_its_session(scenario):
 
     from holdpoint import wrap
 
-    # The scenario's server speaks the newest revision too loosely for this client, so it is greeted in the older way.
+    # The scenario's server does not implement the newest revision strictly enough for this client,
+    # so the older handshake is used.
     async with Client(scenario.transport(), mode="legacy") as client:
         await client.list_tools()
         assert wrap(client, pin=PreflightPin(), server_id="reports", relist_max_age=0) is client

@@ -93,7 +93,7 @@ async def test_a_process_that_is_killed_while_it_writes_leaves_the_old_pins(scen
     killed = subprocess.run([sys.executable, "-c", program, str(pins)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert (pins / "reports.json").read_text() == before
-    # Its lock is left. It counts as abandoned once it is old.
+    # The lock is left behind. It counts as abandoned once it is old.
     lock = pins / "reports.json.lock"
     assert lock.exists()
     os.utime(lock, (1, 1))

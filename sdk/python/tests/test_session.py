@@ -38,7 +38,7 @@ async def test_a_change_is_held_reviewed_and_accepted_by_its_hash(scenario):
         assert await waiting(session) == [review]
         assert "owner" in review["after"]["inputSchema"]["properties"]
         assert "owner" not in review["before"]["inputSchema"]["properties"]
-        # The caller is shown what was accepted.
+        # The caller sees the accepted definition.
         shown = (await session.list_tools()).tools[0]
         assert "owner" not in json.dumps(shown.model_dump(by_alias=True, mode="json"))
         await held.repin(by="ada")
@@ -85,7 +85,7 @@ async def test_a_change_that_is_not_announced_is_found_when_the_view_is_too_old(
             with pytest.raises(Held):
                 await session.call_tool("make_report", CALL)
         else:
-            # The twin: within the age that the application allows, nothing asks.
+            # The counterpart: within the age that the application allows, no list is requested.
             assert "held" in text_of(await session.call_tool("make_report", CALL))
 
 

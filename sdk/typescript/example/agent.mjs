@@ -1,8 +1,9 @@
-// An agent loop without a model: it takes steps from a plan, calls tools, and stops when a call is held.
+// An agent loop without a model: it follows a fixed plan, calls tools, and stops when a call is
+// held.
 //
 //   node agent.mjs COMMAND [ARGUMENT...]     the server to use, for example: npx -y @modelcontextprotocol/server-everything
 //
-// Pins are in ./pins, so that a second run compares with the first.
+// Pins are stored in ./pins, so that a second run compares with the first.
 
 import { createInterface } from "node:readline/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -16,7 +17,7 @@ await session.connect(new StdioClientTransport({ command, args, stderr: "ignore"
 const { tools } = await session.listTools();
 console.log(`the model would be shown ${tools.length} tools: ${tools.map(({ name }) => name).join(", ")}`);
 
-// What a model would decide, step by step.
+// The decisions that a model would make, step by step.
 const plan = [{ tool: process.env.TOOL ?? tools[0]?.name, arguments: JSON.parse(process.env.ARGUMENTS ?? "{}") }];
 for (const step of plan) {
   console.log(await act(step));
@@ -31,7 +32,7 @@ async function act(step) {
   } catch (error) {
     if (!(error instanceof HeldError)) throw error;
     if (!(await isAccepted(error))) {
-      // The message is for the model: it holds no words that nobody accepted.
+      // The message is for the model: it contains no unaccepted text.
       return error.message;
     }
     await error.repin(process.env.USER ?? "application");

@@ -1,4 +1,5 @@
-// The drift battery with the program's scenario server over stdio: both client libraries, a withheld list_changed, a restart.
+// The drift battery with the program's scenario server over stdio: both client libraries, a
+// withheld list_changed, and a restart.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -47,7 +48,7 @@ for (const library of LIBRARIES) {
       const passed = verdict === "PROCEED" ? 1 : 0;
       assert.equal(scenario.calls, before + passed, "nothing of a held call reaches the server");
       await session.close();
-      // Another process begins with the pins of this one.
+      // Another process starts with the pins of this one.
       const next = await begin(t, library, scenario, new PreflightPin(pins));
       assert.equal(await outcome(next), verdict);
       assert.equal(scenario.calls, before + 2 * passed);

@@ -1,5 +1,5 @@
-// The data of conformance/ through WebAssembly, from the files' own text. Attestation is not a part of the SDK, and neither
-// are the gateway's profile and the checks of arguments before a call.
+// Runs the data of conformance/ through WebAssembly, using the files' exact text. Attestation, the
+// gateway's profile and the checks of arguments are not part of the SDK.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -59,7 +59,7 @@ test("drift: what changed and what each posture makes of it", () => {
   for (const path of cases) {
     const whole = text(path);
     const { expect, name, library_only: isLibraryOnly } = JSON.parse(whole);
-    // Captures cannot say where a server comes from, nor who vouches for it.
+    // Captures contain neither the origin of a server nor its attestation.
     if (isLibraryOnly) continue;
     const [old, next] = [rawMember(whole, "old"), rawMember(whole, "new")];
     for (const posture of POSTURES) {
@@ -83,9 +83,9 @@ test("canonical: numbers, strings and sets have one spelling; the rest is refuse
     const vectors = json(`canonical/${file}.json`);
     assert.ok(vectors.length >= 15);
     for (const vector of vectors) {
-      // Bytes that are no UTF-8 cannot be a text here.
+      // Bytes that are not UTF-8 cannot be passed as a string here.
       if (vector.input === undefined) continue;
-      // A half surrogate pair that is written as such is one that an encoder would replace.
+      // An encoder would replace an unescaped lone surrogate.
       if (!vector.input.isWellFormed?.() && vector.input.isWellFormed) continue;
       const form = () => canonical(vector.input, vector.position ?? "plain");
       if (vector.error) {

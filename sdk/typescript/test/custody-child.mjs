@@ -1,4 +1,5 @@
-// Wraps a session, has a call held and accepted, and prints everything that went through the APIs of the system meanwhile.
+// Wraps a session, has a call held and accepted, and prints all uses of the system's APIs
+// meanwhile.
 
 import childProcess from "node:child_process";
 import dns from "node:dns";

@@ -1,4 +1,5 @@
-// The library opens no connection, starts no process and touches no file but the pins it was given.
+// The library opens no connections, starts no processes and accesses no files except the pins it
+// was given.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,5 @@
-// The example of the guide, as a person runs it: the first release of a server is trusted, and the next one is held.
+// The guide's example, run as a user would: the first release of a server is trusted, and the next
+// one is held.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

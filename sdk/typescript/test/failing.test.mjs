@@ -1,4 +1,4 @@
-// A gate that fails is never an ungated session.
+// A gate that fails never leaves an ungated session behind.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// Frameworks with a wrapped session against two releases of a real server: they work, and hold what the newer one changed.
+// Frameworks that use a wrapped session with two releases of a real server: they work, and changes
+// in the newer one are held.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -25,7 +26,7 @@ test("@langchain/mcp-adapters: tools of a wrapped client", settings, async (t) =
   assert.match(JSON.stringify(await echo(await tools(OLD)).invoke({ message: "hello" })), /hello/);
   assert.deepEqual(held, []);
   const after = await tools(NEW);
-  // The framework replaces the error; what was held is told to `onHeld`.
+  // The framework replaces the error; `onHeld` still reports what was held.
   await assert.rejects(echo(after).invoke({ message: "hello" }), /holdpoint/);
   assert.ok(held[0] instanceof HeldError);
   assert.equal(held[0].toolName, "echo");

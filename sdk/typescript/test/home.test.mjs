@@ -36,7 +36,7 @@ for (const library of LIBRARIES) {
     assert.match(held.message, /holdpoint review reports/);
     assert.match(JSON.stringify(held.evidence), /mails it/);
     assert.equal(server.calls.length, 1);
-    // A person decides there, not the application.
+    // With a home, a person decides, not the application.
     await assert.rejects(held.repin("application"));
     await assert.rejects(call(session), HeldError);
     writeFileSync(join(home, "holdpoint.toml"), "[approve]\nunattended = true\n");

@@ -1,5 +1,5 @@
-// The three hashes of tens of thousands of captures, made up and real, are the same in WebAssembly and in the program's own
-// code. The Python SDK compares itself with the same files.
+// The three hashes of tens of thousands of generated and real captures are the same in WebAssembly
+// and in native code. The Python SDK is compared using the same files.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

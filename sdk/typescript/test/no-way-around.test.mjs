@@ -1,4 +1,5 @@
-// Every public member of each client library is in the table, and none that sends gets a held call past the gate.
+// Every public member of each client library is in the table, and no member that sends lets a held
+// call bypass the gate.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -65,7 +66,7 @@ for (const library of LIBRARIES) {
       assert.deepEqual(server.calls, [], name);
     }
     await assert.rejects(ways.request(), HeldError);
-    // The twin: what is not held goes through by the same ways.
+    // The counterpart: calls that are not held go through the same members.
     await session.callTool({ name: "send", arguments: {} });
     await session.transport.send({ jsonrpc: "2.0", id: "y", method: "tools/call", params: { name: "send" } });
     assert.equal(server.calls.length, 2);

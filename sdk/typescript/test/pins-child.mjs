@@ -1,4 +1,5 @@
-// A process that approves one definition after the other of a server in its own memory, on a file that others write too.
+// A process that repeatedly approves definitions of an in-memory server, on a file that other
+// processes write too.
 
 import { PreflightPin, wrap } from "@holdpoint/sdk";
 import { LIBRARIES, MemoryServer, client, tool } from "./stage.mjs";

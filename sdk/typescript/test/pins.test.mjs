@@ -1,4 +1,4 @@
-// Pins in files: torn, foreign, unwritable, shared by processes, killed while writing.
+// Pins in files that are torn, foreign, unwritable, shared by processes, or whose writer is killed.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -53,7 +53,7 @@ test("pins that cannot be read are an error in words, and there is no session", 
 test("where pins cannot be written, every call is held and none is sent", async (t) => {
   const pins = folder(t);
   const { session, server } = await begin(pins);
-  // A folder in the place of the file cannot be replaced by one, whoever tries.
+  // A folder in place of the file makes the write fail for any user, including root.
   mkdirSync(join(pins, "reports.json"));
   const error = await call(session).catch((error) => error);
   assert.ok(error instanceof RefusedError, String(error));
@@ -101,7 +101,7 @@ test("processes that write one file at once lose nothing, and one that is killed
   await call(session);
   assert.deepEqual(await Promise.all([run("a"), run("b"), run("c")]), [0, 0, 0]);
   const approved = JSON.parse(readFileSync(join(pins, "reports.json"), "utf8")).entries.find(({ key }) => key === "make").pins;
-  // Each approved eight definitions of its own.
+  // Each process approved eight different definitions.
   assert.equal(approved.filter(({ basis }) => basis === "person").length, 24);
   await run("d", "kill");
   utimesSync(pins, new Date(), new Date());

@@ -1,4 +1,4 @@
-// Holds a change and accepts it, with nothing but the package: for runtimes where the client libraries are not installed.
+// Holds a change and accepts it, using only the package: for runtimes without the client libraries.
 
 import { HeldError, PreflightPin, wrapTransport } from "@holdpoint/sdk";
 

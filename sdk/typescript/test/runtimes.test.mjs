@@ -1,4 +1,4 @@
-// The package as it is published, in other runtimes: CommonJS, Bun, Deno, a browser.
+// The published package in other runtimes: CommonJS, Bun, Deno, a browser.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-// What a wrapped session does, with both client libraries and a server in memory.
+// The behaviour of a wrapped session, with both client libraries and an in-memory server.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -79,12 +79,12 @@ for (const library of LIBRARIES) {
     await call(session);
     server.tools[0] = tool("make", "Other words.");
     await assert.rejects(call(session), HeldError);
-    // Past the client there is no way either.
+    // The client's transport cannot be used to bypass the gate either.
     await assert.rejects(transport.send({ jsonrpc: "2.0", id: 99, method: "tools/call", params: { name: "make" } }), HeldError);
     assert.throws(() => { transport.send = async () => {}; }, TypeError);
     assert.equal(server.calls.length, 1);
     assert.throws(() => wrap(session, { pin, serverId: "reports" }), /has a gate already/);
-    // What it says next time it is connected counts against the same pins.
+    // The server's definitions at the next connection are compared with the same pins.
     const next = new MemoryServer();
     next.instructions = "Be bad.";
     const other = client(library);

@@ -1,4 +1,5 @@
-// What the tests share: a server in memory that can change, clients of both major versions, and the program's scenarios.
+// Shared by the tests: an in-memory server that can change, clients of both major versions, and the
+// program's scenarios.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

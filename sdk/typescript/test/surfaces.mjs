@@ -1,5 +1,6 @@
-// Captures to compare the languages with: made-up ones from a seed, and those of real servers where they are there.
-// As a program it writes them to a file, one on a line: node surfaces.mjs FILE [COUNT] [SEED]
+// Captures for comparing the languages: generated ones from a seed, and those of real servers if
+// available. Run as a program, it writes them to a file, one per line: node surfaces.mjs FILE
+// [COUNT] [SEED]
 
 import { createWriteStream, existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ export function capture(next) {
   const space = () => (next(4) === 0 ? pick([" ", "\t", "  "]) : "");
   const string = () => {
     const text = next(3) === 0 ? pick(TEXTS) + pick(TEXTS) : pick(TEXTS);
-    // Any letter may be written as an escape.
+    // Write some letters as escapes.
     return `"${[...text].map((letter) => (next(9) === 0 && letter.length === 1 ? `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}` : JSON.stringify(letter).slice(1, -1))).join("")}"`;
   };
   const object = (members) => `{${members.map(([name, value]) => `${space()}"${name}"${space()}:${space()}${value}`).join(",")}${space()}}`;
@@ -74,7 +75,7 @@ export function* real(folder = process.env.HOLDPOINT_CORPUS) {
   for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile() || !entry.name.endsWith(".json")) continue;
     const text = readFileSync(join(entry.parentPath ?? entry.path, entry.name), "utf8");
-    // On one line: a line break is white space between tokens, or could not be there.
+    // Put it on one line: a line break can only be white space between tokens.
     yield text.replace(/\r?\n/g, " ");
   }
 }

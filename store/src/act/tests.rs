@@ -1,4 +1,4 @@
-//! What of an act is too large.
+//! The limits of an act.
 
 use super::{Act, MAX_DETAIL_BYTES, MAX_NOTES_BYTES, MAX_PINS_PER_ACT};
 use crate::record::Observation;

@@ -1,4 +1,4 @@
-//! What is authenticated: every field, in its place, for its purpose.
+//! Authentication covers every field, its position and its purpose.
 
 use super::{Authenticator, PinFields, Seal, SealedFields};
 use crate::key::{Key, create_key};

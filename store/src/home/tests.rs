@@ -1,4 +1,4 @@
-//! Whose directory may be a home.
+//! Which directories are accepted as a home.
 
 use super::{Home, check_owner};
 use crate::error::HomeError;
@@ -37,7 +37,7 @@ fn a_home_that_others_can_write_is_refused_with_what_to_type() {
         let command = format!("type `chmod 700 {}`", home.path().display());
         assert!(error.starts_with("others can write to") && error.contains(&command), "{error}");
     }
-    // Closing a folder like `/tmp` would take it away from all others who use it.
+    // Making a folder like `/tmp` private would take it away from all other users.
     set_mode(&path, 0o1777);
     assert!(matches!(Home::open(&path), Err(HomeError::Shared { .. })));
     for fine in [0o700, 0o755, 0o500] {
@@ -67,7 +67,7 @@ fn a_home_that_others_can_put_another_in_place_of_is_refused() {
     let error = Home::open(&path).unwrap_err();
     assert!(matches!(error, HomeError::ReplaceableByOthers { .. }), "{error}");
     assert!(error.to_string().contains("chmod o-w"), "{error}");
-    // The sticky bit lets everybody add, and nobody replace what is another's.
+    // With the sticky bit, every user can add files, but none can replace those of others.
     set_mode(&above, 0o1777);
     Home::open(&path).unwrap();
 }
@@ -117,7 +117,8 @@ fn what_belongs_to_another_user_is_refused() {
     let home = Home::open(&path).unwrap();
     let own = fs::metadata(home.path()).unwrap();
     check_owner(home.path(), &own).unwrap();
-    // Only root can give a directory away. Anybody else finds one of root's: the root directory.
+    // Only root can give a directory away. Other users test with one that root owns: the root
+    // directory.
     let other = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
         path

@@ -1,4 +1,4 @@
-//! The key file: whole, private, and never replaced.
+//! The key file is written atomically, is private, and is never replaced.
 
 use super::{KEY_BYTES, KeyProblem, create_key, read_key};
 use std::fs;

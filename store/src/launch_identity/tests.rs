@@ -1,15 +1,15 @@
-//! What makes two launches the same, and what makes them two.
+//! When two launches count as the same.
 
 use super::*;
 use crate::key::KEY_BYTES;
 use tempfile::TempDir;
 
-/// Two folders with a file in each, and a program.
+/// Two folders that contain a file each, and a program.
 struct Ground {
     directory: TempDir,
 }
 
-/// A launch in words.
+/// The command line of a launch.
 #[derive(Clone)]
 struct Words<'a> {
     program: &'a str,
@@ -110,7 +110,7 @@ fn the_folder_counts_where_a_word_may_begin_at_it_and_nowhere_else() {
         (&["--root", "data/files"], true),
         (&["--database", "data.sqlite"], true),
         (&[".."], true),
-        // A file of this name is in both folders.
+        // Both folders contain a file with this name.
         (&["notes"], true),
         (&["/srv:./more"], true),
     ] {

@@ -1,6 +1,7 @@
-//! Where a PostgreSQL is and how to reach it: a `postgres://` URL, read with what Holdpoint asks of a connection.
+//! Where a PostgreSQL database is and how to reach it: a `postgres://` URL, parsed with the
+//! restrictions that Holdpoint puts on connections.
 //!
-//! A password is in here and in nothing that is printed.
+//! The address may contain a password, which must not appear in any output.
 
 use contract::percent::percent_decoded;
 use std::fmt;
@@ -10,20 +11,20 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// The longest address that is read.
+/// The longest address that is accepted.
 pub(crate) const MAX_ADDRESS_BYTES: usize = 4_096;
-/// The PostgreSQL schema that Holdpoint's tables are in where the address names none.
+/// The default PostgreSQL schema of Holdpoint's tables.
 const USUAL_SCHEMA: &str = "holdpoint";
-/// The longest name that PostgreSQL keeps whole.
+/// The longest name that PostgreSQL does not truncate.
 const MAX_SCHEMA_BYTES: usize = 63;
-/// Where Debian's PostgreSQL and most others listen on the same machine.
+/// The socket folder of Debian's PostgreSQL and most others.
 const USUAL_SOCKET: &str = "/var/run/postgresql";
-/// The time without an answer after which TCP keepalive probes the other machine.
+/// The idle time after which TCP keepalive probes the server.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
-/// How long sent bytes may stay unconfirmed.
+/// How long sent bytes may stay unacknowledged.
 const TCP_PATIENCE: Duration = Duration::from_secs(15);
 
-/// What is wrong with an address. The address itself is not repeated: a password may be in it.
+/// What is wrong with an address. The address is not repeated: it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     #[error("a PostgreSQL address starts with `postgres://`")]
@@ -48,12 +49,12 @@ pub enum AddressError {
     NoDatabase,
 }
 
-/// How the bytes go over the wire.
+/// How the connection is encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Encryption {
-    /// Only on this machine, or where the address says `sslmode=disable`.
+    /// Not encrypted: only on this machine, or with `sslmode=disable`.
     Plain,
-    /// TLS with a certificate that was verified, for the host that was named.
+    /// TLS with a certificate verified for the host that was named.
     Verified {
         /// A file of certificates to trust instead of the system's.
         roots: Option<PathBuf>,
@@ -76,7 +77,7 @@ impl fmt::Debug for Address {
 }
 
 impl fmt::Display for Address {
-    /// Without the password.
+    /// Displays the address without its password.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.place)
     }
@@ -117,7 +118,7 @@ impl Address {
     }
 }
 
-/// The options of a URL that Holdpoint reads itself, and the URL without them.
+/// The URL options that Holdpoint handles itself, and the URL without them.
 #[derive(Debug, Default)]
 struct OwnOptions {
     rest: String,
@@ -179,7 +180,7 @@ fn has_socket(config: &Config) -> bool {
     config.get_hosts().iter().any(is_socket)
 }
 
-/// Whether every host that may be connected to is this machine.
+/// Whether every host in the address is this machine.
 fn stays_here(config: &Config) -> bool {
     let is_here = |host: &Host| match host {
         Host::Tcp(name) => {
@@ -191,11 +192,11 @@ fn stays_here(config: &Config) -> bool {
     config.get_hosts().iter().all(is_here) && config.get_hostaddrs().iter().all(IpAddr::is_loopback)
 }
 
-/// The name goes into SQL as it is, so it is one that needs no quotes.
+/// Checks the schema name. It is inserted into SQL unquoted, so it must need no quotes.
 fn schema_named(name: &str) -> Result<String, AddressError> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
-    // PostgreSQL keeps names that start so for itself.
+    // PostgreSQL reserves these names.
     let is_free = !name.starts_with("pg_") && name != "public" && name != "information_schema";
     if starts_well && is_free && name.bytes().all(is_plain) && name.len() <= MAX_SCHEMA_BYTES {
         Ok(name.to_owned())

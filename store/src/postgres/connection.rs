@@ -1,4 +1,4 @@
-//! A connection and the thread that keeps it: bytes go and come there, callers wait wherever they are.
+//! A connection and its thread: the thread does the I/O, callers wait for it on any thread.
 
 use super::address::{Address, Encryption};
 use super::tls::Tls;
@@ -12,14 +12,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
 
-/// How long connecting may take, TLS and log-in included.
+/// How long connecting may take, including TLS and login.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// How long the thread may take on top of that to say that it failed.
+/// How much longer the thread may take to report a failure.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long to wait for the farewell to be sent, so that the server has nothing to complain of in its log.
+/// How long to wait until the closing message is sent, so that the server logs no error.
 const FAREWELL_PATIENCE: Duration = Duration::from_millis(200);
 
-/// What the connection's thread heard.
+/// The events that the connection's thread received.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     state: Mutex<HeardState>,
@@ -34,7 +34,7 @@ struct HeardState {
 
 impl Heard {
     fn state(&self) -> MutexGuard<'_, HeardState> {
-        // Nothing that holds it can panic half-way.
+        // Ignore poisoning: no holder of the lock can panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl Heard {
         self.state().is_over
     }
 
-    /// Waits for a notification past those that were counted, or for the connection's end.
+    /// Waits for a notification beyond those counted, or for the end of the connection.
     pub(super) fn wait_beyond(&self, counted: u64, patience: Duration) {
         self.wait_while(patience, |state| state.notifications == counted && !state.is_over);
     }
@@ -74,10 +74,10 @@ impl Heard {
     }
 }
 
-/// A client whose connection lives as long as it does.
+/// A client whose connection ends when it is dropped.
 pub(super) struct Connected {
     client: Option<Client>,
-    /// Ends the connection without a farewell once it is dropped.
+    /// Dropping it ends the connection without a closing message.
     end: Option<oneshot::Sender<()>>,
     pub(super) heard: Arc<Heard>,
 }
@@ -101,7 +101,7 @@ impl Connected {
         }
     }
 
-    /// The client, unless the connection is being ended.
+    /// The client, unless the connection is being closed.
     pub(super) fn client(&self) -> Option<&Client> {
         self.client.as_ref()
     }
@@ -109,7 +109,7 @@ impl Connected {
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        // Without its client the connection says farewell and ends.
+        // Without its client, the connection sends its closing message and ends.
         drop(self.client.take());
         self.heard.wait_for_the_end(FAREWELL_PATIENCE);
         drop(self.end.take());
@@ -122,7 +122,7 @@ fn no_answer() -> String {
 
 type Answer = SyncSender<Result<Client, String>>;
 
-/// The life of the connection's thread.
+/// The body of the connection's thread.
 fn live(address: &Address, answer: &Answer, heard: &Heard, ended: oneshot::Receiver<()>) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
@@ -132,7 +132,7 @@ fn live(address: &Address, answer: &Answer, heard: &Heard, ended: oneshot::Recei
                     _ = ended => {}
                 }
             });
-            // A look-up of a host's name that still hangs is not waited for.
+            // Do not wait for a name lookup that still hangs.
             runtime.shutdown_background();
         }
         Err(error) => give(answer, Err(error.to_string())),
@@ -140,7 +140,7 @@ fn live(address: &Address, answer: &Answer, heard: &Heard, ended: oneshot::Recei
     heard.note(|state| state.is_over = true);
 }
 
-/// The caller may have stopped waiting.
+/// Sends the result. The caller may have stopped waiting.
 fn give(answer: &Answer, result: Result<Client, String>) {
     let _ = answer.send(result);
 }
@@ -197,8 +197,8 @@ async fn drive<S, T>(
     }
 }
 
-/// What went wrong, as the innermost cause says it. The server's own words come without their detail, which may quote
-/// values.
+/// The message of the innermost cause. The server's messages are given without their detail, which
+/// may quote values.
 pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         return said.message().to_owned();

@@ -1,11 +1,11 @@
-//! PostgreSQL's text has no NUL character, a tool's name may have one. It is written as two characters that stand for it.
+//! PostgreSQL text cannot contain NUL, but a tool's name may. NUL is stored as two characters.
 //!
-//! `NUL` becomes `DLE 0`, and the `DLE` that marks it becomes `DLE 1`. Both are control characters that no JSON text has
-//! unescaped, so entries and captures are stored as they are.
+//! `NUL` becomes `DLE 0`, and `DLE` becomes `DLE 1`. JSON text never contains unescaped control
+//! characters, so entries and captures are stored unchanged.
 
 use std::borrow::Cow;
 
-/// Data link escape: the character that says how to read the next one.
+/// Data link escape: marks an escaped character.
 const MARK: char = '\u{10}';
 const MARK_BYTE: u8 = 0x10;
 
@@ -24,7 +24,8 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What was written, where it is not what is stored. A mark with nothing to mark was not written by Holdpoint and stays.
+/// The original text, if it differs from the stored one. A mark that escapes nothing was not
+/// written by Holdpoint and stays.
 pub(super) fn unescaped(stored: &[u8]) -> Option<String> {
     if !stored.contains(&MARK_BYTE) {
         return None;

@@ -1,4 +1,5 @@
-//! The schema's form and how it came about: forward only, one step after the other, one process at a time.
+//! Creates and migrates the schema: forward only, one version after the other, by one process at a
+//! time.
 
 use super::address::Address;
 use super::session::{CHANNEL, Session};
@@ -6,10 +7,11 @@ use super::transaction::Rows;
 use crate::database::Transaction;
 use crate::error::StoreError;
 
-/// Of all locks that programs may take by number in a database, the one for this ("Hold").
+/// The number of the advisory lock for migrations ("Hold").
 const LOCK: i32 = 0x486f_6c64;
 
-/// What each version adds to the one before. Never edited, only added to: `holdpoint_format` lists those that were made.
+/// The changes from each version to the next. Only ever appended to: `holdpoint_format` records
+/// which were applied.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
@@ -20,10 +22,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/7.sql"),
 ];
 
-/// The first version whose switches are sealed.
+/// The first version with sealed switches.
 pub(super) const SEALED_SWITCHES: i64 = 2;
 
-/// The tables of which others are told when they change.
+/// The tables whose changes are announced to other processes.
 const WATCHED: [&str; 15] = [
     "servers",
     "pins",
@@ -42,12 +44,13 @@ const WATCHED: [&str; 15] = [
     "events",
 ];
 
-/// Tables whose rows are only added to.
+/// Append-only tables.
 const ONLY_ADDED_TO: [&str; 2] = ["history", "events"];
 
-/// Created again after every migration: a version that grows with every change by any program, and append-only rows.
+/// Recreated after every migration. The triggers increment the version for every change by any
+/// program, and make tables append-only.
 ///
-/// `transaction` keeps one transaction from counting each of its statements.
+/// Through the column `transaction`, each transaction counts once, not once per statement.
 fn triggers() -> String {
     let mut sql = format!(
         "CREATE OR REPLACE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -61,7 +64,8 @@ fn triggers() -> String {
          BEGIN RAISE EXCEPTION '% is only added to', TG_TABLE_NAME; END $$;"
     );
     for table in WATCHED {
-        // Also in a session that puts ordinary triggers aside, as a restore or a replica does.
+        // `ENABLE ALWAYS`: also fires in sessions that disable ordinary triggers, such as a restore
+        // or a replica.
         sql += &format!(
             "CREATE OR REPLACE TRIGGER note_change AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table}
                  FOR EACH STATEMENT EXECUTE FUNCTION note_change();
@@ -77,7 +81,7 @@ fn triggers() -> String {
     sql
 }
 
-/// The schema's version, where it is one that this program knows. One that is not there, or empty, is version 0.
+/// The schema's version, if this program knows it. A missing or empty schema has version 0.
 fn version(session: &Session, address: &Address, known: i64) -> Result<i64, StoreError> {
     let rows: &dyn Transaction = &Rows { session };
     let schema = &[(&address.schema).into()];
@@ -105,8 +109,7 @@ fn version(session: &Session, address: &Address, known: i64) -> Result<i64, Stor
     }
 }
 
-/// Brings the schema to the newest version, in one transaction: another process sees the old form or the new one. Returns the
-/// version that it had before.
+/// Migrates the schema to the newest version, in one transaction. Returns the version before.
 pub(super) fn migrate(
     session: &Session,
     address: &Address,
@@ -130,13 +133,13 @@ fn migrate_within(
 ) -> Result<i64, StoreError> {
     let schema = &address.schema;
     session.batch(&format!("SELECT pg_advisory_xact_lock({LOCK}, hashtext('{schema}'))"))?;
-    // Asked again under the lock: another process may have migrated while this one waited.
+    // Check again under the lock: another process may have migrated meanwhile.
     let found = version(session, address, newest)?;
     if found == newest {
         return Ok(found);
     }
     let rows: &dyn Transaction = &Rows { session };
-    // Asked first: `IF NOT EXISTS` needs the right to make schemas even where there is nothing to make.
+    // Check first: `IF NOT EXISTS` needs the right to create schemas even if the schema exists.
     if !rows.any("SELECT oid FROM pg_namespace WHERE nspname = $1::text", &[schema.into()])? {
         session.batch(&format!("CREATE SCHEMA {schema}"))?;
     }

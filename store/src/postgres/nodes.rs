@@ -1,9 +1,10 @@
-//! The gateway's nodes on one database: which of them are there, where they are reached, and which one runs the process of a
-//! server for a caller.
+//! The gateway's nodes on one database: which ones are alive, their addresses, and which one runs a
+//! server's process for a caller.
 //!
-//! A node that is there raises its number every second. Whether another node still does is judged by how often one read that
-//! number without finding it changed, not by anybody's clock. INVARIANT: a node that was declared gone stays gone; it finds
-//! that out at its next beat and has to join under another id. So what a node owns has one owner at any time.
+//! A live node increments its beat every second. Other nodes judge it by how many of their reads in
+//! a row found the beat unchanged, without comparing clocks. INVARIANT: a node that was declared
+//! gone stays gone. It learns so at its next beat, and has to join again under a new id. So
+//! whatever a node owns has one owner at any time.
 
 use super::PostgresStore;
 use super::address::Address;
@@ -16,14 +17,16 @@ use gate::time::Timestamp;
 use std::fmt;
 use std::str::FromStr;
 
-/// The most nodes of one database, also those that are gone and remembered.
+/// The most nodes of one database, including remembered ones that are gone.
 pub const MAX_NODES: usize = 256;
 /// The longest address of a node, in bytes.
 pub const MAX_NODE_ADDRESS_BYTES: usize = 300;
-/// For so long a node that is gone is remembered, so that what only it has can be told to be missing.
+/// How long a node that is gone is remembered, so that receipts which only it has can be reported
+/// as missing.
 const REMEMBERED_MILLISECONDS: i64 = 7 * 86_400_000;
 
-/// One run of a gateway process. A process that starts again is another one: what lived in the earlier one is gone.
+/// Identifies one run of a gateway process. A restarted process gets a new id: the state of the
+/// earlier run is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u64);
 
@@ -41,23 +44,23 @@ impl FromStr for NodeId {
     }
 }
 
-/// A server's process for one caller, as a hash.
+/// The hash that identifies a server's process for one caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InstanceKey(pub [u8; 32]);
 
-/// A node as the database has it.
+/// A node as recorded in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownNode {
     pub id: NodeId,
-    /// Where other nodes reach it.
+    /// The address at which other nodes reach it.
     pub address: String,
-    /// The number that it raises while it is there.
+    /// The number that a live node keeps incrementing.
     pub beat: i64,
-    /// Since when it is gone.
+    /// When it was declared gone or left.
     pub gone_at: Option<Timestamp>,
 }
 
-/// The nodes of a database, over a connection of its own.
+/// The nodes of a database, over their own connection.
 #[derive(Debug)]
 pub struct NodeRegistry {
     store: PostgresStore,
@@ -68,7 +71,8 @@ impl NodeRegistry {
         Ok(NodeRegistry { store: PostgresStore::open(home, address)? })
     }
 
-    /// Joins as a new node. Earlier runs at the same address are forgotten: this one has their receipts.
+    /// Joins as a new node. Earlier runs at the same address are forgotten: this node has their
+    /// receipts.
     pub fn join(&self, id: NodeId, address: &str, now: Timestamp) -> Result<(), StoreError> {
         within("the address of a node", address.len(), MAX_NODE_ADDRESS_BYTES)?;
         let oldest = now.0.saturating_sub(REMEMBERED_MILLISECONDS);
@@ -83,8 +87,8 @@ impl NodeRegistry {
         self.forget_owners_without_nodes()
     }
 
-    /// Says that a node is there, and returns all nodes. The node itself is not among those that are there if it was declared
-    /// gone.
+    /// Increments a node's beat, and returns all nodes. If the node itself was declared gone, it is
+    /// returned as gone.
     pub fn beat(&self, id: NodeId) -> Result<Vec<KnownNode>, StoreError> {
         self.run(
             "UPDATE nodes SET beat = beat + 1 WHERE id = $1 AND gone_at IS NULL",
@@ -114,7 +118,7 @@ impl NodeRegistry {
         )
     }
 
-    /// Declares that a node is gone, unless it has beaten since. What it owned is free.
+    /// Declares a node gone, unless its beat has changed since. Releases what it owned.
     pub fn declare_gone(&self, node: &KnownNode, now: Timestamp) -> Result<(), StoreError> {
         let sql = "UPDATE nodes SET gone_at = $3 WHERE id = $1 AND beat = $2 AND gone_at IS NULL";
         self.run(sql, |rows, sql| {
@@ -123,7 +127,7 @@ impl NodeRegistry {
         self.forget_owners_without_nodes()
     }
 
-    /// A node ends in order.
+    /// Records that a node has shut down.
     pub fn leave(&self, id: NodeId, now: Timestamp) -> Result<(), StoreError> {
         self.run("UPDATE nodes SET gone_at = $2 WHERE id = $1", |rows, sql| {
             rows.execute(sql, &[(&id.to_string()).into(), now.0.into()])
@@ -131,9 +135,10 @@ impl NodeRegistry {
         self.forget_owners_without_nodes()
     }
 
-    /// The node that runs the process of a server for a caller: this one, unless another one that is there does already.
+    /// Returns the node that runs a server's process for a caller: this one, unless another live
+    /// node already does.
     pub fn claim(&self, key: &InstanceKey, id: NodeId) -> Result<NodeId, StoreError> {
-        // One statement, so that of two nodes that claim at once one gets it and both hear who.
+        // A single statement, so that of two concurrent claims one wins and both learn which.
         let sql = "INSERT INTO instance_owners AS owned (key, node) VALUES ($1, $2)
                    ON CONFLICT (key) DO UPDATE SET node = CASE
                        WHEN EXISTS (SELECT 1 FROM nodes WHERE id = owned.node AND gone_at IS NULL)
@@ -147,7 +152,7 @@ impl NodeRegistry {
         owner.flatten().ok_or(StoreError::Garbled { what: "the owner of a server's process" })
     }
 
-    /// The node does not run these processes any more.
+    /// Records that the node no longer runs these processes.
     pub fn release(&self, keys: &[InstanceKey], id: NodeId) -> Result<(), StoreError> {
         for key in keys {
             self.run("DELETE FROM instance_owners WHERE key = $1 AND node = $2", |rows, sql| {
@@ -163,7 +168,7 @@ impl NodeRegistry {
         self.run(sql, |rows, sql| rows.execute(sql, &[])).map(drop)
     }
 
-    /// One statement, which counts by itself.
+    /// Runs one statement in a transaction of its own.
     fn run<T>(
         &self,
         sql: &str,

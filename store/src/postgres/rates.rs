@@ -1,5 +1,6 @@
-//! How many calls all nodes let through, by principal, tool or server. The database adds what nodes report and tells each the
-//! sum, by its own clock: no clock of one machine is compared with that of another.
+//! How many calls all nodes let through, per principal, tool or server. The database adds up the
+//! nodes' reports and returns the sums, using only its own clock: clocks of different machines are
+//! never compared.
 
 use super::PostgresStore;
 use super::address::Address;
@@ -15,25 +16,25 @@ pub const MAX_REPORTED_BUCKETS: usize = 1_000;
 /// Calls that a node let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedCalls {
-    /// Names the bucket on all nodes.
+    /// Identifies the bucket on all nodes.
     pub bucket: [u8; 32],
     pub calls: u64,
-    /// The time in which the bucket gets one call back.
+    /// The time in which the bucket regains one call.
     pub each_nanoseconds: u64,
 }
 
-/// What all nodes together counted.
+/// The totals over all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedCalls {
-    /// How long it takes until the bucket is full.
+    /// The time until the bucket is full.
     pub full_in_nanoseconds: u64,
     /// The calls of this day (UTC).
     pub used: u64,
-    /// The time at the database.
+    /// The database's time.
     pub unix_seconds: u64,
 }
 
-/// The counts of all nodes, over a connection of its own.
+/// The counts of all nodes, over their own connection.
 #[derive(Debug)]
 pub struct RateCounts {
     store: PostgresStore,
@@ -46,10 +47,10 @@ impl RateCounts {
         Ok(RateCounts { store: PostgresStore::open(home, address)? })
     }
 
-    /// Adds calls, and returns the sum for each bucket in the same order. Where the answer is lost, calls may be counted
-    /// twice: that lets fewer through, never more.
+    /// Adds calls, and returns the total of each bucket in the same order. If the response is lost,
+    /// calls may be counted twice, which lets fewer calls through, never more.
     pub fn add(&self, reported: &[ReportedCalls]) -> Result<Vec<CountedCalls>, StoreError> {
-        // Each is a transaction of its own, so that two nodes cannot wait for each other's rows.
+        // Each report is its own transaction, so that two nodes cannot deadlock on rows.
         let sql = format!(
             "INSERT INTO rates AS known (key, full_at, day, used)
              SELECT $1::bytea, now + $2::bigint * $3::bigint, now / 86400000000000, $2::bigint FROM {NOW}

@@ -1,4 +1,4 @@
-//! A connection that is set up for Holdpoint, and what is asked over it.
+//! A connection that is configured for Holdpoint, and the queries sent over it.
 
 use super::address::Address;
 use super::connection::{Connected, reason};
@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Statement};
 
-/// How long one answer may take: longer than the server waits for a lock.
+/// How long a response may take: longer than the server waits for a lock.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(BUSY_TIMEOUT_SECONDS + 5);
-/// A writer that stopped in the middle keeps all others waiting no longer than this.
+/// How long a writer that stalls in a transaction can block the others.
 const IDLE_IN_TRANSACTION_SECONDS: u64 = 30;
-/// The oldest PostgreSQL that the schema is written for.
+/// The oldest PostgreSQL version that the schema supports.
 const OLDEST_SERVER: i64 = 140_000;
-/// Where writers tell others that something changed.
+/// The channel on which writers announce changes.
 pub(super) const CHANNEL: &str = "holdpoint_changes";
 
 pub(super) struct Session {
@@ -28,7 +28,7 @@ pub(super) struct Session {
     place: String,
     statements: RefCell<HashMap<String, Statement>>,
     is_listening: Cell<bool>,
-    /// Set once nothing more is to be expected of it.
+    /// Set once the connection is no longer usable.
     is_lost: Cell<bool>,
 }
 
@@ -48,7 +48,8 @@ impl Session {
             is_lost: Cell::default(),
         };
         session.check_server()?;
-        // A database that was told not to wait for its disk is told to here: an act that returned is kept.
+        // Request durable commits even if the database is configured otherwise: a recorded act must
+        // survive.
         session.batch(&format!(
             "SET search_path TO {schema};
              SET lock_timeout TO '{BUSY_TIMEOUT_SECONDS}s';
@@ -88,7 +89,7 @@ impl Session {
         self.is_lost.get() || self.connected.heard.is_over()
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the response.
     pub(super) fn answer<'a, T, F>(
         &'a self,
         ask: impl FnOnce(&'a Client) -> F,
@@ -109,12 +110,12 @@ impl Session {
         }
     }
 
-    /// Statements without values, one after the other.
+    /// Runs statements without values, one after the other.
     pub(super) fn batch(&self, sql: &str) -> Result<(), StoreError> {
         self.answer(|client| client.batch_execute(sql))
     }
 
-    /// The statement of a text, prepared once.
+    /// The prepared form of a statement, prepared once.
     pub(super) fn statement(&self, sql: &str) -> Result<Statement, StoreError> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
@@ -145,7 +146,7 @@ impl Session {
         StoreError::Unreachable { place: self.place.clone(), reason }
     }
 
-    /// Turns PostgreSQL's errors into sentences about a place.
+    /// Turns a PostgreSQL error into a message that names the database.
     pub(super) fn fault(&self, error: tokio_postgres::Error) -> StoreError {
         let place = self.place.clone();
         match error.code() {
@@ -160,7 +161,7 @@ impl Session {
     }
 }
 
-/// Whether the server said with it that the connection is, or is about to be, gone.
+/// Whether the error means that the connection is gone or about to go.
 fn is_going_away(code: &SqlState) -> bool {
     let code = code.code();
     code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") || code == "25P03"

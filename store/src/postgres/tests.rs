@@ -1,4 +1,4 @@
-//! What only a PostgreSQL that is shared has: one key for all nodes, connections that are lost, TLS.
+//! Behaviour specific to a shared PostgreSQL: one key for all nodes, lost connections, TLS.
 
 use super::*;
 use crate::Store;
@@ -13,7 +13,7 @@ mod cleaning;
 mod keys;
 mod reaching;
 
-/// A store that reaches its database through something that can fail.
+/// A store that reaches its database through a proxy that can fail.
 struct Proxied {
     bench: Bench,
     proxy: Proxy,
@@ -31,7 +31,7 @@ impl Proxied {
     }
 }
 
-/// The folder of the test's own server, beside the certificates that it shows.
+/// The folder of the test's server, which also has the CA certificates.
 fn roots() -> PathBuf {
     PathBuf::from(std::env::var_os("HOLDPOINT_TEST_POSTGRES_ROOTS").unwrap())
 }

@@ -1,4 +1,4 @@
-//! TLS towards PostgreSQL: rustls, with the certificate verified for the host that was named.
+//! TLS to PostgreSQL: rustls, with the certificate verified for the host that was named.
 
 use std::future::Future;
 use std::io;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// What PostgreSQL calls itself inside TLS.
+/// The ALPN name of PostgreSQL's protocol.
 const PROTOCOL: &[u8] = b"postgresql";
 
 /// Makes TLS connections.
@@ -22,7 +22,8 @@ const PROTOCOL: &[u8] = b"postgresql";
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Trusts the certificates in the file, or else what this system trusts; where it has no roots, Mozilla's stand in.
+    /// Trusts the certificates in the file, or else those of the system, or else Mozilla's if the
+    /// system has none.
     pub(super) fn trusting(roots: Option<&Path>) -> io::Result<Tls> {
         let mut store = RootCertStore::empty();
         match roots {
@@ -67,7 +68,7 @@ where
     }
 }
 
-/// One TLS connection that is to be made.
+/// A TLS connection to be established.
 pub(super) struct Handshake {
     config: Arc<ClientConfig>,
     host: ServerName<'static>,
@@ -87,7 +88,8 @@ where
     }
 }
 
-/// A TLS connection that was made. No channel binding: the certificate was verified, which is what it is for.
+/// An established TLS connection. Channel binding is not used: the certificate is verified, which
+/// serves the same purpose.
 pub(super) struct Stream<S>(Box<tokio_rustls::client::TlsStream<S>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {

@@ -1,4 +1,4 @@
-//! Statements, values and rows as PostgreSQL has them.
+//! Statements, values and rows for PostgreSQL.
 
 use super::escape::{escaped, unescaped};
 use super::session::Session;
@@ -11,11 +11,11 @@ use std::error::Error;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Statement};
 
-/// How many statements are sent before the first answer is waited for.
+/// How many statements are sent before waiting for the first response.
 const STATEMENTS_AHEAD: usize = 256;
-/// And how many bytes of values.
+/// How many bytes of values are sent before waiting.
 const BYTES_AHEAD: usize = 1024 * 1024;
-/// Answers to queries are larger than those to statements.
+/// Lower than for statements, because responses to queries are larger.
 const QUERIES_AHEAD: usize = 64;
 
 pub(super) struct Rows<'a> {
@@ -105,7 +105,7 @@ async fn query_one(
     client.query(statement, &parameters).await
 }
 
-/// How many of the first sets are sent at once: one at least.
+/// How many of the sets to send at once: at least one.
 fn fitting(sets: &[Vec<Value<'_>>]) -> usize {
     let size = |value: &Value<'_>| match value {
         Value::Null | Value::Integer(_) => 8,
@@ -145,7 +145,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// The bytes of a value as they came.
+/// The bytes of a value as received.
 struct Raw<'a>(&'a [u8]);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -158,7 +158,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// A row that was found, with the texts in it that are stored in another form than they have.
+/// A row, with those of its texts that were stored in escaped form.
 struct Found {
     row: tokio_postgres::Row,
     unescaped: Vec<(usize, String)>,

@@ -1,6 +1,8 @@
-//! Waiting for an answer without a runtime: the calling thread sleeps until the connection's own thread wakes it.
+//! Waits for a future without a runtime: the calling thread sleeps until the connection's thread
+//! wakes it.
 //!
-//! The store's calls block. Inside another runtime its `block_on` would panic; this does not know of runtimes at all.
+//! The store's methods block, and may be called inside a runtime, where `block_on` would panic.
+//! This works there too.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Launches as JSON, and surfaces there and back.
+//! Launches as JSON, and surfaces that survive a round trip.
 
 use super::{Launch, Observation, ObservationError};
 use contract::surface::read_capture;

@@ -1,4 +1,4 @@
-//! Moving a store: everything, unchanged, or nothing.
+//! Moving a store copies everything unchanged, or nothing.
 
 use super::{TABLES, relocate};
 use crate::tests::bench::*;
@@ -13,7 +13,7 @@ use std::fs;
 
 const ADA: By<'_> = By { name: "ada", at: NOON };
 
-/// Something in every table, with characters that are hard to store.
+/// Fills every table, with characters that are hard to store.
 fn fill(store: &mut dyn Store) {
     pin_tools(store, "reports", &[("make", "one"), ("send", "ä✓")]);
     pin_tools(store, "reports", &[("make", "two")]);
@@ -86,7 +86,7 @@ fn location(bench: &Bench) -> Location {
     }
 }
 
-/// The other database to move to, of the same home where that has room for it.
+/// A database of the other kind to move to.
 fn other(kind: Kind) -> Option<Bench> {
     match kind {
         Kind::Sqlite => Some(Bench::on(&postgres_url()?)),
@@ -94,7 +94,7 @@ fn other(kind: Kind) -> Option<Bench> {
     }
 }
 
-/// Everything in every table.
+/// The content of every table.
 fn content(bench: &Bench) -> Vec<(&'static str, Vec<[u8; 32]>)> {
     use crate::database::Backend;
     let store = super::Either::open(&bench.home, &location(bench)).unwrap();
@@ -128,7 +128,7 @@ fn all_of_a_store_moves_to_the_other_database_and_back(kind: Kind) {
         bench.store().history(&id("reports")).unwrap()
     );
     assert_eq!(store.events().unwrap(), bench.store().events().unwrap());
-    // And back, into a new home.
+    // Move it back, into a new home.
     let again = Bench::new(Kind::Sqlite);
     share_key(&bench, &again);
     relocate(&target.home, &to, &location(&again)).unwrap();
@@ -175,7 +175,7 @@ fn a_failure_half_way_leaves_the_target_empty(kind: Kind) {
     share_key(&bench, &target);
     drop(target.store());
     let home = if kind == Kind::Sqlite { &target.home } else { &bench.home };
-    // The last table that is written cannot take what it gets.
+    // Make writing to the last table fail.
     target
         .edit_plainly(match kind {
             Kind::Sqlite => "ALTER TABLE counters ADD CHECK (value < 0)",

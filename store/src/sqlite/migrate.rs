@@ -1,15 +1,16 @@
-//! The database's form and how it came about: forward only, one step after the other.
+//! Creates and migrates the database: forward only, one version after the other.
 
 use super::Fault;
 use crate::error::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Says in the file's header that it is Holdpoint's ("Hold").
+/// Marks the file as Holdpoint's in its header ("Hold").
 const APPLICATION_ID: i64 = 0x486f_6c64;
 
-/// What each version adds to the one before. Never edited, only added to: `PRAGMA user_version` counts them.
+/// The changes from each version to the next. Only ever appended to: `PRAGMA user_version` counts
+/// them.
 ///
-/// In `pins` the columns that are long come last, so that sealing reads no entry's text.
+/// In `pins`, the long columns come last, so that sealing does not read the texts of entries.
 pub(super) const MIGRATIONS: &[&str] = &[
     PINS_AND_HISTORY,
     include_str!("migrations/2.sql"),
@@ -20,10 +21,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/7.sql"),
 ];
 
-/// The first version whose switches are sealed.
+/// The first version with sealed switches.
 const SEALED_SWITCHES: i64 = 3;
 
-/// Whether a file that had this version before has switches that were never sealed.
+/// Whether a file that had this version has switches that were never sealed.
 pub(super) fn needs_switch_seal(found: i64, migrations: &[&str]) -> bool {
     (1..SEALED_SWITCHES).contains(&found) && newest(migrations) >= SEALED_SWITCHES
 }
@@ -96,16 +97,16 @@ CREATE TRIGGER history_is_not_removed BEFORE DELETE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END;
 ";
 
-/// The trigger of the first migration, for who had to put it aside.
+/// The trigger of the first migration, to restore it after it was dropped.
 pub(super) const HISTORY_IS_NOT_EDITED: &str =
     "CREATE TRIGGER history_is_not_edited BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is only added to'); END";
 
-/// How much of the name of a foreign trigger or view is shown.
+/// How many characters of the name of a foreign trigger or view are shown.
 const TOLD_CHARACTERS: usize = 64;
 
-/// Refuses a file with a trigger or a view that no migration makes: it could undo what is written, or answer in the place of
-/// a table. SQLite keeps such statements as they were written.
+/// Refuses a file with a trigger or view that no migration creates: it could undo writes, or shadow
+/// a table. SQLite stores such statements verbatim.
 pub(super) fn check_schema(
     connection: &Connection,
     migrations: &[&str],
@@ -131,30 +132,30 @@ pub(super) fn check_schema(
     Ok(())
 }
 
-/// Whether a migration has this statement.
+/// Whether a migration contains this statement.
 fn makes(migration: &str, sql: &str) -> bool {
     let mut after = migration.match_indices(sql).map(|(start, found)| start + found.len());
     !sql.is_empty()
         && after.any(|end| migration.get(end..).is_some_and(|rest| rest.starts_with(';')))
 }
 
-/// The version that the last migration leads to.
+/// The version after the last migration.
 fn newest(migrations: &[&str]) -> i64 {
     i64::try_from(migrations.len()).unwrap_or(i64::MAX)
 }
 
-/// The file's version, where it is one that this program knows. A file with nothing in it is version 0.
+/// The file's version, if this program knows it. An empty file has version 0.
 pub(super) fn check_version(
     connection: &Connection,
     migrations: &[&str],
     fault: Fault<'_>,
 ) -> Result<i64, StoreError> {
-    // One state of the file: another process may be making it just now.
+    // Read one consistent state: another process may be creating the file right now.
     let transaction = connection.unchecked_transaction().map_err(|e| fault.of(e))?;
     version_within(&transaction, migrations, fault)
 }
 
-/// The same, inside a transaction.
+/// Like [`check_version`], inside a transaction.
 fn version_within(
     connection: &Connection,
     migrations: &[&str],
@@ -179,8 +180,7 @@ fn version_within(
     if found < 1 { Err(foreign()) } else { Ok(found) }
 }
 
-/// Brings the file to the newest version, in one transaction: another process sees the old form or the new one. Returns the
-/// version that it had before.
+/// Migrates the file to the newest version, in one transaction. Returns the version before.
 pub(super) fn migrate(
     connection: &mut Connection,
     migrations: &[&str],
@@ -193,7 +193,7 @@ pub(super) fn migrate(
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|e| fault.of(e))?;
-    // Asked again under the lock: another process may have migrated while this one waited.
+    // Check again under the lock: another process may have migrated meanwhile.
     let found = version_within(&transaction, migrations, fault)?;
     let apply = || -> rusqlite::Result<()> {
         for migration in migrations.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {

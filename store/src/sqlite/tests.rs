@@ -1,4 +1,4 @@
-//! Opening: what is made, and what is refused and left as it was.
+//! Opening: what is created, and what is refused and left unchanged.
 
 use super::SqliteStore;
 use crate::ApiKeyStore;
@@ -80,7 +80,7 @@ fn a_home_of_a_newer_version_is_refused_and_not_touched() {
 fn a_newer_version_that_is_only_in_the_log_is_noticed_too() {
     let bench = Bench::new(Kind::Sqlite);
     let store = bench.sqlite();
-    // The open connection keeps SQLite from moving the log into the file when the other one closes.
+    // An open connection keeps SQLite from checkpointing the log when the other one closes.
     bench.edit(&format!("PRAGMA user_version = {}", MIGRATIONS.len() + 1));
     assert!(matches!(open_error(&bench), StoreError::Newer { .. }));
     drop(store);
@@ -142,7 +142,7 @@ fn a_truncated_database_gives_the_true_pins_or_none() {
     for size in sizes {
         fs::write(bench.home.state_path(), &whole[..size]).unwrap();
         let read = SqliteStore::open(&bench.home).and_then(|store| store.pins(&id("reports")));
-        // Where only history lay in what was cut off, the pins are all there, and authenticate.
+        // If only history was cut off, all pins are still there and authenticate.
         let is_right = read.as_ref().map_or(true, |book| book.lost.is_some() || *book == true_pins);
         assert!(is_right, "{size} of {} bytes: {read:?}", whole.len());
     }
@@ -233,7 +233,7 @@ const RIGS: [(&str, &str, &str); 3] = [
 ];
 
 #[test]
-fn a_trigger_or_a_view_of_somebody_else_is_refused() {
+fn a_foreign_trigger_or_view_is_refused() {
     for (expected, named, rig) in RIGS {
         let bench = Bench::new(Kind::Sqlite);
         let mut open = bench.sqlite();
@@ -273,7 +273,7 @@ fn a_switch_that_does_not_read_back_is_no_success() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_written_to_a_file_that_nobody_else_finds() {
+fn nothing_is_written_to_a_file_that_other_processes_cannot_find() {
     let bench = Bench::new(Kind::Sqlite);
     let mut store = bench.sqlite();
     let server = id("reports");

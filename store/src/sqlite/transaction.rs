@@ -1,4 +1,4 @@
-//! Statements, values and rows as SQLite has them.
+//! Statements, values and rows for SQLite.
 
 use super::FaultAt;
 use crate::database::{Cell, Row, Transaction, Value, Visit};
@@ -12,7 +12,8 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// SQLite writes `?1` where PostgreSQL writes `$1`; `$1` would be a name to it, numbered as it appears.
+    /// Replaces PostgreSQL's `$1` with SQLite's `?1`. SQLite would take `$1` for a named parameter
+    /// and number it by first occurrence.
     fn prepared(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
         let sql = sql.replace('$', "?");
         self.connection.prepare(&sql).map_err(|e| self.fault.of(e))

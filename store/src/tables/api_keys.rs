@@ -1,4 +1,4 @@
-//! API keys' rows. What cannot be read is an error, and so opens nothing.
+//! Rows of API keys. A row that cannot be read is an error, so that its key opens nothing.
 
 use super::events::Event;
 use super::incident::signed;
@@ -43,7 +43,7 @@ impl<B: Backend> ApiKeyStore for B {
 
     fn sealed_api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM api_keys ORDER BY id");
-        // The seal and the rows of one moment.
+        // Read the seal and the rows in one transaction.
         self.read(|rows| {
             if let Some(reason) = switch_seal::read(rows, &self.keys())?.doubt {
                 return Err(StoreError::OlderStore { reason });
@@ -70,7 +70,7 @@ impl<B: Backend> ApiKeyStore for B {
     fn note_api_key_use(&mut self, id: &ApiKeyId, day: Day) -> Result<(), StoreError> {
         let noted = "SELECT id FROM api_keys WHERE id = $1 AND last_used_day >= $2";
         let values = [id.as_str().into(), day.0.into()];
-        // Asked first: a key is used many times a day, and a write would wake every process.
+        // Read first: a key is used many times a day, and a write would wake every process.
         if self.read(|rows| rows.any(noted, &values))? {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! Rows of calls that wait for a person. Every step is one that the state allows, under the writers' lock. A grant is
-//! authenticated, and one that something other than Holdpoint wrote is not taken.
+//! Rows of calls that wait for approval. Every step checks the state under the writers' lock.
+//! Grants are authenticated, and a grant that another program wrote cannot be taken.
 
 use super::events::Event;
 use super::grant_seal;
@@ -19,7 +19,7 @@ use gate::time::Timestamp;
 
 const COLUMNS: &str = "id, principal, server, tool, contract_hash, args_hash, state, parked_at, expires_at, decided_at,
                        decided_by, used_at, step_up";
-/// The columns that every grant is authenticated with. The last one is only where a grant has it.
+/// The columns that authenticate every grant. The last one is only included if it has a value.
 const AUTHENTICATED_COUNT: usize = 12;
 const STEP_UP: usize = 12;
 const MFA: &str = "mfa";
@@ -98,7 +98,7 @@ impl<B: Backend> ApprovalStore for B {
         let due = "SELECT id FROM call_approvals WHERE state IN ('parked', 'granted') AND expires_at <= $1";
         let kept_since = now.0.saturating_sub(KEPT_APPROVAL_DAYS * MILLISECONDS_PER_DAY);
         let old = "SELECT id FROM call_approvals WHERE expires_at <= $1";
-        // Asked first: a write would wake every process, and mostly nothing is due.
+        // Read first: a write would wake every process, and mostly nothing is due.
         let is_due = self.read(|rows| {
             Ok(rows.any(due, &[now.0.into()])? || rows.any(old, &[kept_since.into()])?)
         })?;
@@ -160,7 +160,7 @@ fn one(rows: &dyn Transaction, id: &ApprovalId) -> Result<Option<CallApproval>, 
     rows.first(&query, &[id.as_str().into()], |row| from_row(row).ok_or(GARBLED))
 }
 
-/// The state of an approval at a moment: it may have expired without the row saying so yet.
+/// The state of an approval at a moment: it may have expired before its row says so.
 fn state_at(approval: &CallApproval, now: Timestamp) -> ApprovalState {
     match approval.state {
         ApprovalState::Parked | ApprovalState::Granted if now >= approval.expires_at => {
@@ -225,13 +225,13 @@ fn authenticate(rows: &dyn Transaction, keys: &Keys, id: &ApprovalId) -> Result<
     rows.execute(sql, &[id.as_str().into(), authentication.as_slice().into()])
 }
 
-/// What authenticates a grant: all of its row.
+/// The data that authenticates a grant: its whole row.
 fn fed(rows: &dyn Transaction, key: &Key, id: &ApprovalId) -> Result<StateSeal, StoreError> {
     let query = format!("SELECT {COLUMNS} FROM call_approvals WHERE id = $1");
     let mut seal = StateSeal::new(key, "holdpoint approval 1");
     rows.first(&query, &[id.as_str().into()], |row| {
         seal.row((0..AUTHENTICATED_COUNT).map(|index| row.cell(index)));
-        // Apart, so that a grant that was given before there was this column stays valid.
+        // Added separately, so that grants from before this column existed stay valid.
         if row.cell(STEP_UP) != Cell::Null {
             seal.row([row.cell(STEP_UP)].into_iter());
         }
@@ -248,7 +248,7 @@ fn is_authentic(rows: &dyn Transaction, keys: &Keys, id: &ApprovalId) -> Result<
     Ok(fed(rows, &key, id)?.matches(0, &found.unwrap_or_default()))
 }
 
-/// Whether the call may go on, and how often it changed by now which calls are granted, as far as is known.
+/// Whether the call may proceed, and how often the granted calls have changed, as far as is known.
 fn take(
     rows: &dyn Transaction,
     keys: &Keys,
@@ -271,12 +271,12 @@ fn take(
     if approval.taken_at.is_some_and(|taken| is_kept(taken, at)) {
         return Ok((Taken::Not(ApprovalState::Granted), seen));
     }
-    // Later than the moment at which it was taken before, also if that was by a clock that is ahead.
+    // Later than the previous taking, even if that used a clock that is ahead.
     let next = |taken: Timestamp| Timestamp(taken.0.saturating_add(1));
     let moment = approval.taken_at.map_or(at, |taken| at.max(next(taken)));
-    // INVARIANT: the writers' lock is held, and the state is asked for once more in the statement itself: a grant that was
-    // in doubt is none any more then. Each moment at which it is taken is later than the one before, so the moment says
-    // which taker has it.
+    // INVARIANT: the writers' lock is held, and the statement checks the state again: a grant in
+    // doubt is no longer granted then. Each taking gets a later moment than the one before, so the
+    // moment identifies the taker.
     let sql = "UPDATE call_approvals SET used_at = $2 WHERE id = $1 AND state = 'granted'";
     let change = || match rows.execute(sql, &[id.as_str().into(), moment.0.into()])? {
         1 => authenticate(rows, keys, id),
@@ -290,7 +290,8 @@ fn take(
     Ok((Taken::Taken(Box::new(approval)), changed.count))
 }
 
-/// Whether an approval is kept for the call that took it. A moment that is further ahead than that is of a clock that is wrong.
+/// Whether an approval is reserved for the call that took it. A moment further in the future than
+/// that comes from a wrong clock.
 fn is_kept(taken: Timestamp, now: Timestamp) -> bool {
     now.0.abs_diff(taken.0) < KEPT_FOR_TAKER_MILLISECONDS.unsigned_abs()
 }

@@ -1,4 +1,4 @@
-//! Drills. They are not sealed: nothing is decided on them.
+//! Rows of drills. They are not sealed: no decision depends on them.
 
 use super::events::Event;
 use super::switch_seal;
@@ -13,7 +13,7 @@ impl<B: Backend> DrillStore for B {
     fn begin_drill(&mut self, by: By<'_>) -> Result<i64, StoreError> {
         by.check()?;
         let begun = Cell::new(0);
-        // The event is one of incident mode, whose seal covers the number of the last one.
+        // The event belongs to incident mode, whose seal covers the number of the last event.
         switch_seal::change(self, |rows| {
             let number = last(rows)?.saturating_add(1);
             begun.set(number);

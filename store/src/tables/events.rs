@@ -1,4 +1,4 @@
-//! Events: a line for everything that a person did which is about no server's pins. They are only added to.
+//! Rows of events, one for each action by a person that concerns no server's pins. Append-only.
 
 use super::numbers::Numbered;
 use crate::by::{By, StoreEvent};
@@ -6,7 +6,7 @@ use crate::database::Transaction;
 use crate::error::StoreError;
 use gate::time::Timestamp;
 
-/// Something that is done now.
+/// An event to record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event<'a> {
     pub(crate) action: &'static str,

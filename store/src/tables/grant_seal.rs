@@ -1,8 +1,8 @@
-//! The seal over which calls are granted. A grant that was used and is put back into the database breaks it, and so does one
-//! that is removed. An older seal that is put back with it has a lower count than processes have seen.
+//! The seal over the set of granted calls. Restoring a used grant, or removing one, breaks it. If
+//! an older seal is restored as well, its count is lower than processes have seen.
 //!
-//! INVARIANT: a change is sealed only on top of a state that the seal holds for. Where it does not hold, every grant is
-//! dropped first: who asked, asks again.
+//! INVARIANT: a change is only sealed on top of a state whose seal holds. If it does not hold,
+//! every grant is dropped first, and callers have to ask again.
 
 use super::switch_seal::key_for;
 use crate::authenticate::StateSeal;
@@ -14,21 +14,21 @@ use std::ops::ControlFlow;
 const GRANTED: &str =
     "SELECT id, expires_at FROM call_approvals WHERE state = 'granted' ORDER BY id";
 
-/// How often it changed which calls are granted.
+/// How often the granted calls have changed.
 pub(super) fn count(rows: &dyn Transaction) -> Result<i64, StoreError> {
     Ok(found(rows)?.map_or(0, |(count, _)| count))
 }
 
-/// A change of which calls are granted.
+/// The result of changing the granted calls.
 pub(super) struct Changed<T> {
     pub(super) done: T,
-    /// How often it changed by now.
+    /// How often they have changed by now.
     pub(super) count: i64,
-    /// Whether the seal held before. Where it did not, no grant of that time is left.
+    /// Whether the seal held before. If not, all earlier grants were dropped.
     pub(super) was_sound: bool,
 }
 
-/// Changes which calls are granted. `seen` is the highest count that is known.
+/// Changes the granted calls. `seen` is the highest known count.
 pub(super) fn change<T>(
     rows: &dyn Transaction,
     keys: &Keys,

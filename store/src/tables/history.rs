@@ -1,4 +1,5 @@
-//! History: one line for each act, and one for each pin that it added, withdrew or discarded. It is only added to.
+//! History: one line per act, and one for each pin that it added, withdrew or discarded.
+//! Append-only.
 
 use super::numbers::Numbered;
 use super::pins::basis_named;
@@ -12,10 +13,10 @@ use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::str::FromStr;
 
-/// The most events that are handed out of one server's history: the newest.
+/// The most events that are returned of one server's history: the newest.
 pub const MAX_HISTORY_EVENTS: usize = 100_000;
 
-/// A line's own part. Moment, name and server are the act's.
+/// The fields of a line that differ within an act. Time, actor and server are the act's.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     pub(crate) action: &'static str,
@@ -32,7 +33,7 @@ pub(crate) struct Line {
     pub(crate) raw: Option<String>,
 }
 
-/// The servers of which a line has this detail.
+/// The servers that have a line with this detail.
 pub(crate) fn servers_with_detail(
     rows: &dyn Transaction,
     detail: &str,
@@ -44,7 +45,7 @@ pub(crate) fn servers_with_detail(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// How many bytes of lines are gathered before they are written.
+/// How many bytes of lines are collected before they are written.
 const GATHERED_BYTES: usize = 1024 * 1024;
 
 impl Line {
@@ -54,12 +55,12 @@ impl Line {
     }
 }
 
-/// The lines of one act, in order: its own first.
+/// The lines of one act, in order, starting with its own.
 pub(crate) struct Lines<'a> {
     rows: &'a dyn Transaction,
     act: &'a Act<'a>,
     act_seq: i64,
-    /// The number of the first line that is gathered and not written yet.
+    /// The number of the first line that is collected but not yet written.
     next: i64,
     gathered: Vec<Line>,
     gathered_bytes: usize,
@@ -153,7 +154,7 @@ pub(crate) fn count(
     rows.count(query, &[id.as_str().into(), basis.as_str().into(), since.0.into()])
 }
 
-/// A line as far as it can be read: a discarded row may have held anything.
+/// A line as far as it can be read: a discarded row may have contained anything.
 fn event(row: &dyn Row, id: &ServerId) -> HistoryEvent {
     let number = |index| row.cell(index).integer().unwrap_or_default();
     let text = |index| row.cell(index).lossy_text();

@@ -1,4 +1,5 @@
-//! The switches and revocations of incident mode. What cannot be read is an error: nothing is taken to be off.
+//! Rows of the switches and revocations of incident mode. A row that cannot be read is an error: no
+//! switch is assumed to be off.
 
 use super::events::Event;
 use super::switch_seal;
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 
 /// The switch that denies tools.
 const INCIDENT: &str = "incident";
-/// The switch that closes all ways out.
+/// The switch that blocks outgoing connections.
 const BLOCK_EGRESS: &str = "block_egress";
 
 impl<B: Backend> IncidentStore for B {
@@ -131,7 +132,7 @@ impl<B: Backend> IncidentStore for B {
     }
 }
 
-/// Whether what was read back is what was meant.
+/// Checks that a write reads back as intended.
 fn taken(is_taken: bool, what: &'static str) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::NotTaken { what }) }
 }
@@ -183,7 +184,7 @@ fn revoke(
     value: &str,
     by: By<'_>,
 ) -> Result<(), StoreError> {
-    // A clock that went back must not make an earlier revocation count less.
+    // A clock that went back must not make an earlier revocation weaker.
     rows.execute(
         "INSERT INTO revocations (kind, value, at, by) VALUES ($1, $2, $3, $4)
          ON CONFLICT (kind, value) DO UPDATE SET at = $3, by = $4 WHERE revocations.at < $3",
@@ -218,7 +219,7 @@ fn read(rows: &dyn Transaction) -> Result<IncidentState, StoreError> {
     Ok(state)
 }
 
-/// Who and when, from two columns.
+/// Reads the actor and the time from two columns.
 pub(super) fn signed(row: &dyn Row, at: usize, by: usize) -> Option<Signed> {
     let by = row.cell(by).text()?.to_owned();
     Some(Signed { by, at: Timestamp(row.cell(at).integer()?) })
@@ -237,7 +238,8 @@ fn incident(row: &dyn Row) -> Option<Incident> {
     })
 }
 
-/// What is stopped, as it is kept. Servers alone are kept as a list, as they were before tools and principals could be named.
+/// The stored form of a scope. Servers alone are stored as a list, as before tools and principals
+/// could be named.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeptParts {

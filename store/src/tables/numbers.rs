@@ -1,6 +1,7 @@
-//! The numbers of rows, which are never used twice: a pin that was discarded leaves a gap.
+//! Row numbers. They are never reused: a discarded pin leaves a gap.
 //!
-//! They are counted here and not by the database, so that both number alike and a copy goes on where the original was.
+//! They are counted here and not by the database, so that both databases assign the same numbers,
+//! and a copy continues where the original stopped.
 
 use crate::database::Transaction;
 use crate::error::StoreError;
@@ -30,7 +31,7 @@ impl Numbered {
         }
     }
 
-    /// The next number. Rows that another program added count too.
+    /// The next number. Rows added by another program count as well.
     pub(crate) fn next(self, rows: &dyn Transaction) -> Result<i64, StoreError> {
         let number = |sql, values: &[_]| -> Result<i64, StoreError> {
             let found = rows.first(sql, values, |row| Ok(row.cell(0).integer()))?;
@@ -40,7 +41,7 @@ impl Numbered {
         Ok(counted.max(number(self.largest(), &[])?).saturating_add(1))
     }
 
-    /// Notes that numbers up to this one are used.
+    /// Records that numbers up to this one are used.
     pub(crate) fn used(self, rows: &dyn Transaction, last: i64) -> Result<(), StoreError> {
         let sql = "INSERT INTO counters (name, value) VALUES ($1, $2)
                    ON CONFLICT (name) DO UPDATE SET value = $2";

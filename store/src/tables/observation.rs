@@ -1,4 +1,5 @@
-//! The last observed surface of each server: one row, replaced. Nothing is trusted for being in it.
+//! Rows of the last observed surface of each server, replaced each time. Being stored here gives
+//! them no trust.
 
 use crate::database::{Cell, Row, Transaction};
 use crate::error::StoreError;
@@ -18,7 +19,7 @@ pub(crate) fn read(
     rows.first(query, &[id.as_str().into()], |row| from_row(row).ok_or_else(bad))
 }
 
-/// What was last observed, without its texts.
+/// The last observation, without its texts.
 pub(crate) fn sighting(
     rows: &dyn Transaction,
     id: &ServerId,
@@ -94,7 +95,7 @@ pub(crate) fn remove(rows: &dyn Transaction, id: &ServerId) -> Result<(), StoreE
     Ok(())
 }
 
-/// Notes when the same was seen again.
+/// Records that the same surface was seen again.
 pub(crate) fn seen_again(
     rows: &dyn Transaction,
     id: &ServerId,

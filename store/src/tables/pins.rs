@@ -1,4 +1,4 @@
-//! Pins' rows: read, authenticated, and put into a book.
+//! Rows of pins: reads and authenticates them, and builds the book.
 
 use super::servers::{ServerRow, any_sealed, feed, has_traces};
 use crate::authenticate::{PinFields, Seal};
@@ -13,8 +13,8 @@ use gate::server::ServerId;
 use gate::time::Timestamp;
 use std::ops::ControlFlow;
 
-/// The columns of [`Row`]s that this file reads. An entry's text over its limit was not written by Holdpoint and is not
-/// read: the row then does not authenticate.
+/// The columns of [`PinRow`]. The text of an entry above its limit was not written by Holdpoint and
+/// is not read: the row then does not authenticate.
 pub(crate) fn columns() -> String {
     format!(
         "seq, server, entry_type, key, entry_hash, definition_hash,
@@ -23,7 +23,8 @@ pub(crate) fn columns() -> String {
     )
 }
 
-/// The values that name an entry of a server, for `server = $1 AND entry_type = $2 AND key = $3`.
+/// The values that identify an entry of a server, for `server = $1 AND entry_type = $2 AND key =
+/// $3`.
 pub(crate) fn named<'a>(server: &'a ServerId, entry: &'a EntryId) -> [Value<'a>; 3] {
     [server.as_str().into(), entry.entry_type.as_str().into(), (&entry.key).into()]
 }
@@ -36,7 +37,7 @@ pub(crate) struct PinRow<'a> {
 }
 
 impl<'a> PinRow<'a> {
-    /// Nothing, where a column holds what Holdpoint does not write there.
+    /// Returns `None` if a column holds a value that Holdpoint does not write there.
     pub(crate) fn from_row(row: &'a dyn Row) -> Option<PinRow<'a>> {
         let text = |index| row.cell(index).text();
         Some(PinRow {
@@ -58,7 +59,8 @@ impl<'a> PinRow<'a> {
         })
     }
 
-    /// The pin, if the row authenticates. Hashes are recomputed from the entry's text, unless it is a known one.
+    /// The pin, if the row authenticates. Hashes are recomputed from the entry's text, unless the
+    /// text equals a known entry's.
     pub(crate) fn authentic(&self, key: &Key, wanted: Wanted<'_>) -> Option<Pin> {
         let fields = &self.fields;
         if !fields.matches(key, self.authentication) {
@@ -83,7 +85,7 @@ pub(crate) fn basis_named(text: &str) -> Option<Basis> {
     Basis::ALL.into_iter().find(|basis| basis.as_str() == text)
 }
 
-/// All pins of a server that count, and what is wrong with the others.
+/// The valid pins of a server, and what is wrong with the others.
 pub(crate) fn book(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
@@ -92,7 +94,7 @@ pub(crate) fn book(
     Ok(read(rows, key, id, Wanted::Of(|_| true))?.book)
 }
 
-/// The authentic pins of one entry, with those that were withdrawn. Without a key none is.
+/// The authentic pins of one entry, including withdrawn ones. Empty without a key.
 pub(crate) fn ever(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
@@ -118,11 +120,11 @@ pub(crate) fn ever(
 pub(crate) struct Read {
     pub(crate) server: Option<ServerRecord>,
     pub(crate) book: PinBook,
-    /// Whether any pin counts, also of a type that was not asked for.
+    /// Whether any pin is valid, including those of types that were not asked for.
     pub(crate) has_pins: bool,
 }
 
-/// A server with its pins that are wanted. All are authenticated; only those that are wanted are kept.
+/// A server with its wanted pins. All pins are authenticated, but only the wanted ones are kept.
 pub(crate) fn read(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
@@ -179,7 +181,8 @@ impl Read {
     fn take(&mut self, row: &dyn Row, key: &Key, wanted: Wanted<'_>) {
         let Some(pin) = PinRow::from_row(row) else { return distrust(row, &mut self.book) };
         let is_withdrawn = pin.fields.withdrawn_at.is_some();
-        // A pin that is not wanted is not read, but a change by another program is reported.
+        // The content of an unwanted pin is not read, but a change by another program is still
+        // reported.
         if pin.fields.entry_type.parse().is_ok_and(|entry_type| !wanted.is_of(entry_type)) {
             if !pin.fields.matches(key, pin.authentication) {
                 return distrust(row, &mut self.book);
@@ -198,7 +201,7 @@ impl Read {
     }
 }
 
-/// Notes that one row does not authenticate.
+/// Records that a row does not authenticate.
 fn distrust(row: &dyn Row, book: &mut PinBook) {
     match entry_id(row) {
         Some(id) => {
@@ -213,7 +216,7 @@ fn distrust(row: &dyn Row, book: &mut PinBook) {
     }
 }
 
-/// The entry that is held if the rest of its row is wrong.
+/// The entry to hold if the rest of its row is wrong.
 fn entry_id(row: &dyn Row) -> Option<EntryId> {
     let entry_type: EntryType = row.cell(2).text()?.parse().ok()?;
     Some(EntryId::new(entry_type, row.cell(3).text()?))

@@ -1,4 +1,4 @@
-//! Servers' rows, and whether their seals hold.
+//! Rows of servers, and whether their seals hold.
 
 use crate::authenticate::{Seal, SealedFields};
 use crate::database::{Cell, Row, Transaction};
@@ -10,7 +10,7 @@ use gate::server::{ServerId, ServerStatus};
 use gate::time::Timestamp;
 use std::ops::ControlFlow;
 
-/// A server's row as it stands in the database.
+/// A server's row as stored.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerRow {
     pub(crate) id: String,
@@ -26,8 +26,8 @@ pub(crate) struct ServerRow {
 const COLUMNS: &str = "id, status, launch, first_seen, last_seen, revision, seal_count, seal";
 
 impl ServerRow {
-    /// What Holdpoint did not write comes out as something that the seal does not fit, not as an error: a person can
-    /// then still look at it and approve.
+    /// Values that Holdpoint does not write are read as something that breaks the seal, not as an
+    /// error: a person can then still review and approve the server.
     fn from_row(row: &dyn Row) -> ServerRow {
         let text = |cell: Cell<'_>| String::from_utf8_lossy(cell.raw_bytes()).into_owned();
         let number = |index| row.cell(index).integer().unwrap_or_default();
@@ -81,7 +81,7 @@ impl ServerRow {
         }
     }
 
-    /// What is wrong with the seal, given one that was fed with the server's pins.
+    /// What is wrong with the seal, given a seal that was fed with the server's pins.
     pub(crate) fn wrong_seal(&self, fed: Seal) -> Option<String> {
         let holds = self.seal.as_ref().is_some_and(|seal| fed.matches(self.sealed_fields(), seal));
         (!holds).then(|| {
@@ -117,7 +117,7 @@ pub(crate) fn status_named(text: &str) -> Option<ServerStatus> {
     ServerStatus::ALL.into_iter().find(|status| status.as_str() == text)
 }
 
-/// All servers. A row whose id Holdpoint could not have written is no server of ours, and is left out.
+/// All servers. A row whose id Holdpoint could not have written is left out.
 pub(crate) fn all(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
@@ -142,7 +142,8 @@ pub(crate) fn one(
     Ok(Some(row.into_record(id.clone(), lost)))
 }
 
-/// The other servers with this hash of a launch whose records authenticate. Only their seals are computed.
+/// The other servers with this launch hash whose records authenticate. Only their seals are
+/// computed.
 pub(crate) fn launched_alike(
     rows: &dyn Transaction,
     key: &Result<Key, KeyProblem>,
@@ -165,7 +166,7 @@ pub(crate) fn launched_alike(
     Ok(alike)
 }
 
-/// Notes when a server was seen, which nothing rests on.
+/// Records when a server was last seen. No decision depends on it.
 pub(crate) fn seen(
     rows: &dyn Transaction,
     id: &ServerId,
@@ -176,7 +177,7 @@ pub(crate) fn seen(
     Ok(())
 }
 
-/// All rows as they stand.
+/// All rows as stored.
 pub(crate) fn rows(rows: &dyn Transaction) -> Result<Vec<ServerRow>, StoreError> {
     let query = format!("SELECT {COLUMNS} FROM servers ORDER BY id");
     rows.all(&query, &[], |row| Ok(ServerRow::from_row(row)))
@@ -187,14 +188,14 @@ pub(crate) fn any(rows: &dyn Transaction) -> Result<bool, StoreError> {
     rows.any("SELECT id FROM servers LIMIT 1", &[])
 }
 
-/// Whether anything was ever sealed here, so that a key must be there.
+/// Whether anything was ever sealed in this database, so that a key must exist.
 pub(crate) fn any_sealed(rows: &dyn Transaction) -> Result<bool, StoreError> {
     Ok(any(rows)?
         || rows.any("SELECT seq FROM pins LIMIT 1", &[])?
         || rows.any("SELECT name FROM switch_seal LIMIT 1", &[])?)
 }
 
-/// Whether something is left of a server that has no row of its own.
+/// Whether a server without a row has left rows in other tables.
 pub(crate) fn has_traces(rows: &dyn Transaction, id: &ServerId) -> Result<bool, StoreError> {
     let id = [id.as_str().into()];
     Ok(rows.any("SELECT seq FROM pins WHERE server = $1 LIMIT 1", &id)?
@@ -212,7 +213,7 @@ fn lost(
     }
 }
 
-/// A seal that was fed with all pins of a server, as they stand in the database.
+/// A seal fed with all pins of a server as stored.
 pub(crate) struct SealedPins {
     pub(crate) seal: Seal,
     pub(crate) count: usize,
@@ -237,7 +238,8 @@ pub(crate) fn sealed_pins(
     Ok(sealed)
 }
 
-/// Feeds a pin's row to the seal, given where `seq`, `entry_type`, `key`, `withdrawn_at` and `authentication` are.
+/// Feeds a pin's row to the seal, given the indexes of `seq`, `entry_type`, `key`, `withdrawn_at`
+/// and `authentication`.
 pub(crate) fn feed(seal: &mut Seal, row: &dyn Row, columns: [usize; 5]) {
     let [seq, entry_type, key, withdrawn_at, authentication] = columns;
     seal.pin(

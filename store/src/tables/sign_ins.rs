@@ -1,5 +1,5 @@
-//! Rows of sign-ins. Every step is one statement's worth of rule under the writers' lock, so that of two processes only one
-//! uses a code or replaces a token.
+//! Rows of sign-ins. Every step is a single statement under the writers' lock, so that of two
+//! processes only one can use a code or replace a token.
 
 use crate::act::within;
 use crate::database::{Backend, Row, Transaction};
@@ -115,7 +115,7 @@ impl<B: Backend> SignInStore for B {
     }
 
     fn expire_sign_ins(&mut self, now: Timestamp) -> Result<u64, StoreError> {
-        // Asked first: a write would wake every process, and mostly nothing is due.
+        // Read first: a write would wake every process, and mostly nothing is due.
         let due = "SELECT id FROM sign_ins WHERE expires_at <= $1";
         if !self.read(|rows| rows.any(due, &[now.0.into()]))? {
             return Ok(0);

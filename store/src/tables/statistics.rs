@@ -1,4 +1,4 @@
-//! Counters' rows.
+//! Rows of counters.
 
 use crate::act::within;
 use crate::database::{Backend, Row};

@@ -1,7 +1,8 @@
-//! The seal over the switches, the revocations and the API keys: a row that something other than Holdpoint changed, added or
-//! removed breaks it. A reader treats a broken seal as an incident that is on.
+//! The seal over the switches, the revocations and the API keys: it breaks if another program
+//! changes, adds or removes a row. Readers treat a broken seal as an incident in progress.
 //!
-//! INVARIANT: a change is sealed only if the seal held before it. Only a person's decision seals a state that is in doubt.
+//! INVARIANT: a change is sealed only if the seal held before it. A state in doubt is only sealed
+//! by a person's decision.
 
 use super::servers::any_sealed;
 use crate::authenticate::StateSeal;
@@ -11,7 +12,8 @@ use crate::incident::IncidentSeal;
 use crate::key::{Key, KeyProblem, Keys};
 use std::ops::ControlFlow;
 
-/// What is sealed, in this order. When a key was last used is not: it changes every day, and nothing depends on it.
+/// The sealed data, in this order. The last use of a key is excluded: it changes every day, and
+/// nothing depends on it.
 const SEALED: [(&str, usize); 6] = [
     ("SELECT name, level, scope, reason, at, by FROM switches ORDER BY name", 6),
     ("SELECT kind, value, at, by FROM revocations ORDER BY kind, value", 4),
@@ -20,9 +22,9 @@ const SEALED: [(&str, usize); 6] = [
          FROM api_keys ORDER BY id",
         11,
     ),
-    // So that older rows put back with their older seal do not fit.
+    // Included so that older rows do not match even if they are restored together with their seal.
     ("SELECT max(seq) FROM events WHERE action LIKE 'incident.%' OR action LIKE 'key.%'", 1),
-    // Left out where they have no rows: a seal that was made before these columns existed stays valid.
+    // Left out if they have no rows: a seal from before these columns existed stays valid.
     (KEY_POWERS, 3),
     (QUARANTINES, 5),
 ];
@@ -33,7 +35,7 @@ const QUARANTINES: &str = "SELECT id, principal, session, rule, at FROM quaranti
 const CHANGED: &str = "the switches, revocations or API keys in the database were changed by a program other than Holdpoint";
 const REMOVED: &str = "the seal over the switches, revocations and API keys was removed from the database by a program other than Holdpoint";
 
-/// How the seal stands.
+/// The status of the seal.
 pub(super) fn read(rows: &dyn Transaction, keys: &Keys) -> Result<IncidentSeal, StoreError> {
     let query = "SELECT seal_count, seal FROM switch_seal WHERE name = 'switches'";
     let found = rows.first(query, &[], |row| {
@@ -53,7 +55,8 @@ pub(super) fn read(rows: &dyn Transaction, keys: &Keys) -> Result<IncidentSeal, 
     Ok(IncidentSeal { count, doubt })
 }
 
-/// Changes what is sealed. Where the seal did not hold before, the change is made and the seal stays broken.
+/// Changes the sealed data. If the seal did not hold before, the change is made and the seal stays
+/// broken.
 pub(super) fn change(
     backend: &mut impl Backend,
     doing: impl Fn(&dyn Transaction) -> Result<(), StoreError>,
@@ -68,13 +71,15 @@ pub(super) fn change(
     })
 }
 
-/// Seals the state as it is, beyond what the ledger has seen: a person decided that it counts.
+/// Seals the current state with a count above what the ledger has seen: a person decided that it is
+/// right.
 pub(super) fn accept(rows: &dyn Transaction, keys: &Keys, seen: i64) -> Result<(), StoreError> {
     let count = read(rows, keys)?.count.max(seen).saturating_add(1);
     write(rows, &key_for(rows, keys, true)?, count)
 }
 
-/// Seals what a database held before there were seals. Without a key nothing is sealed, and a person has to decide.
+/// Seals what a database held before seals existed. Without a key nothing is sealed, and a person
+/// has to decide.
 pub(crate) fn seal_older(rows: &dyn Transaction, keys: &Keys) -> Result<(), StoreError> {
     if !has_anything(rows)? {
         return Ok(());
@@ -83,7 +88,8 @@ pub(crate) fn seal_older(rows: &dyn Transaction, keys: &Keys) -> Result<(), Stor
     write_if_possible(rows, keys, newest.flatten().unwrap_or_default().saturating_add(1))
 }
 
-/// Without a key that can be used, nothing is sealed: a switch must not fail for that, and what is not sealed is in doubt.
+/// Without a usable key, nothing is sealed: that must not make a switch fail, and an unsealed state
+/// counts as in doubt.
 fn write_if_possible(rows: &dyn Transaction, keys: &Keys, count: i64) -> Result<(), StoreError> {
     match key_for(rows, keys, false) {
         Ok(key) => write(rows, &key, count),
@@ -92,7 +98,7 @@ fn write_if_possible(rows: &dyn Transaction, keys: &Keys, count: i64) -> Result<
     }
 }
 
-/// The key. It is made where nothing was sealed with one yet, or where a person may replace one that is gone.
+/// The key. Created if nothing was sealed with one yet, or if a person may replace a missing key.
 pub(super) fn key_for(
     rows: &dyn Transaction,
     keys: &Keys,
@@ -107,7 +113,7 @@ pub(super) fn key_for(
 
 fn has_anything(rows: &dyn Transaction) -> Result<bool, StoreError> {
     for (query, columns) in SEALED {
-        // The last one always has a row, which is empty where there is no event.
+        // The query for the last event always returns a row, which is null if there is no event.
         let has_row = rows.first(query, &[], |row| {
             Ok((0..columns).any(|index| row.cell(index) != crate::database::Cell::Null))
         })?;

@@ -1,4 +1,4 @@
-//! What an act writes, and what it refuses.
+//! The effects of an act, and the acts that are refused.
 
 use crate::tests::bench::*;
 use crate::{Act, NewPin, Store};
@@ -81,7 +81,7 @@ fn a_key_with_a_nul_character_is_one_key(kind: Kind) {
     assert!(is_sound(&*store, "reports"));
 }
 
-fn a_server_nobody_recorded_has_no_record_no_pins_and_no_loss(kind: Kind) {
+fn an_unrecorded_server_has_no_record_no_pins_and_no_loss(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     pin_tools(&mut *store, "reports", &[("make", "one")]);
@@ -100,7 +100,7 @@ fn rollback_withdraws_the_newest_pin_and_the_one_before_counts_again(kind: Kind)
     pin_tools(&mut *store, "reports", &[("make", "two"), ("send", "one")]);
     let server = id("reports");
     let mut rollback = act(&server, "server.rollback");
-    // Named twice, it is still one pin that goes.
+    // An entry named twice loses only one pin.
     rollback.withdraw = vec![tool_id("make"), tool_id("make")];
     store.record(rollback).unwrap();
     assert_eq!(pinned(&*store, "reports", "make"), ["one"]);
@@ -146,7 +146,7 @@ fn a_decision_on_what_is_no_longer_so_is_refused(kind: Kind) {
     pin_tools(&mut *one, "reports", &[("make", "one")]);
     let server = id("reports");
     let read = one.snapshot(&server).unwrap();
-    // Between reading and approving another process observes something else.
+    // Another process observes a change between the review and the approval.
     let observation = observed(&[tool("make", "evil")]);
     let mut observe = act(&server, "server.observe");
     observe.observation = Some(&observation);
@@ -157,7 +157,7 @@ fn a_decision_on_what_is_no_longer_so_is_refused(kind: Kind) {
     let error = one.record(approve.clone()).unwrap_err();
     assert!(matches!(error, StoreError::Changed { .. }), "{error}");
     assert_eq!(pinned(&*one, "reports", "make"), ["one"]);
-    // Looked at again, it goes through.
+    // After another review, the approval succeeds.
     approve.expect = Some(one.snapshot(&server).unwrap().revision());
     one.record(approve).unwrap();
     assert_eq!(pinned(&*one, "reports", "make"), ["one", "two"]);
@@ -328,7 +328,7 @@ on_both![
     an_entry_that_was_accepted_to_be_gone_comes_back_as_such,
     every_basis_and_every_status_comes_back,
     a_key_with_a_nul_character_is_one_key,
-    a_server_nobody_recorded_has_no_record_no_pins_and_no_loss,
+    an_unrecorded_server_has_no_record_no_pins_and_no_loss,
     rollback_withdraws_the_newest_pin_and_the_one_before_counts_again,
     what_has_no_pin_left_cannot_be_withdrawn,
     an_act_that_fails_half_way_writes_nothing,

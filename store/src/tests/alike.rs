@@ -1,10 +1,10 @@
-//! Servers that are launched the same way, and decisions that count for several of them.
+//! Servers that are launched the same way, and decisions that apply to several of them.
 
 use super::bench::*;
 use crate::{EntryFile, Launch, LaunchIdentity, Store};
 use gate::server::ServerStatus;
 
-/// An address that is reached with this token, in the entry of a file.
+/// A launch that reaches an address with this token, from the entry of a file.
 fn launch(store: &mut dyn Store, token: &str, file: EntryFile) -> Launch {
     let key = store.launch_key(true).unwrap();
     let url = "https://example.com/mcp".to_owned();

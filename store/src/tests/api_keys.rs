@@ -1,4 +1,4 @@
-//! API keys: found by the hash of the key, revoked for good.
+//! API keys: found by the hash of the key, revoked permanently.
 
 use super::bench::*;
 use crate::{
@@ -129,7 +129,7 @@ fn a_garbled_key_opens_nothing(kind: Kind) {
         bench.edit(&format!("UPDATE api_keys SET {edit}"));
         let error = store.api_key(&ApiKeyHash([1; 32])).unwrap_err();
         assert!(matches!(error, StoreError::OlderStore { .. }), "{edit}: {error}");
-        // Also where a person took the state as it is.
+        // Also after a person accepted the state.
         store.accept_incident_state(0, ADA).unwrap();
         let error = store.api_key(&ApiKeyHash([1; 32])).unwrap_err();
         assert!(matches!(error, StoreError::Garbled { .. }), "{edit}: {error}");
@@ -149,7 +149,7 @@ fn a_key_that_another_program_gave_more_power_opens_nothing(kind: Kind) {
         {
             assert!(matches!(error, StoreError::OlderStore { .. }), "{edit}: {error}");
         }
-        // A person can still see what is there.
+        // A person can still list the keys.
         assert_eq!(store.api_keys().unwrap().len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Approvals of calls: bound to one call, decided by somebody else, used once.
+//! Approvals of calls: bound to one call, decided by another person, used once.
 
 use super::bench::*;
 use crate::{
@@ -62,7 +62,7 @@ fn a_parked_call_is_granted_by_another_and_used_once(kind: Kind) {
     assert_eq!(events[0].subject.as_deref(), Some("a1"));
 }
 
-/// What a process leaves that is killed after it took a grant, or is slower than the others wait.
+/// The taker was killed after taking a grant, or is slower than the reservation lasts.
 fn a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once(kind: Kind) {
     let bench = Bench::new(kind);
     let (id, mut killed) = (approval("k1"), bench.store());
@@ -77,7 +77,7 @@ fn a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once(kind: Kind) {
         panic!("not taken")
     };
     assert_eq!((taken.decided.unwrap().by.as_str(), taken.mfa), ("bob", true));
-    // The first taker was slow and not killed: it has lost the grant.
+    // The first taker was slow, not killed: it has lost the grant.
     assert_eq!(killed.use_approval(&id, at(2), at(2)).unwrap(), Spent::NotHeld);
     assert_eq!(store.use_approval(&id, late, late).unwrap(), Spent::Spent);
     for (store, moment) in [(&mut killed, at(2)), (&mut store, late)] {
@@ -88,7 +88,7 @@ fn a_grant_that_its_taker_did_not_use_is_taken_again_and_used_once(kind: Kind) {
     }
 }
 
-/// The time in which a grant counts is not longer for having been taken.
+/// Taking a grant does not extend its validity.
 fn a_grant_that_its_taker_did_not_use_expires(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = granted(&bench);
@@ -113,7 +113,7 @@ fn a_grant_that_has_expired_since_it_was_taken_is_not_used(kind: Kind) {
     assert_eq!(store.use_approval(&id, at(2), at(3)).unwrap(), Spent::Spent);
 }
 
-/// The taker's clock was ahead of the others by more than a grant is kept for a taker.
+/// The taker's clock was ahead of the others by more than the reservation lasts.
 fn a_grant_that_was_taken_by_a_clock_ahead_is_taken_again(kind: Kind) {
     let bench = Bench::new(kind);
     let (id, mut ahead) = (approval("c1"), bench.store());
@@ -131,11 +131,13 @@ fn a_grant_that_was_taken_by_a_clock_ahead_is_taken_again(kind: Kind) {
     assert_eq!(store.use_approval(&id, moment, at(4)).unwrap(), Spent::Spent);
 }
 
-/// Someone who can write to the database puts the row and the seal back as they were before the grant was used.
+/// An attacker who can write to the database restores the row and the seal from before the grant
+/// was used.
 fn a_process_that_used_a_grant_does_not_take_it_again_from_an_older_database(kind: Kind) {
     let bench = Bench::new(kind);
     let (id, mut store) = (approval("a1"), granted(&bench));
-    // Other processes change which calls are granted, so that this one has seen fewer changes than there were.
+    // Other processes change the granted calls, so this process has seen fewer changes than there
+    // were.
     let mut other = bench.store();
     for name in ["o1", "o2", "o3"] {
         other.park_call(&approval(name), &call(), NOON, at(50)).unwrap();
@@ -151,7 +153,7 @@ fn a_process_that_used_a_grant_does_not_take_it_again_from_an_older_database(kin
     assert_eq!(state(&*store), ApprovalState::Expired);
 }
 
-/// Someone who can write to the database makes a grant look as if it had not been taken, or not been used.
+/// An attacker who can write to the database makes a grant look untaken or unused.
 fn a_grant_that_is_put_back_while_it_is_taken_is_used_once(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = granted(&bench);
@@ -165,12 +167,12 @@ fn a_grant_that_is_put_back_while_it_is_taken_is_used_once(kind: Kind) {
     assert_eq!(store.use_approval(&id, at(2), at(2)).unwrap(), Spent::NotHeld);
     bench.edit("CREATE TABLE kept_taken AS SELECT * FROM call_approvals");
     assert_eq!(other.use_approval(&id, at(3), at(3)).unwrap(), Spent::Spent);
-    // Taken, as its taker left it: of the row and its authentication nothing is missing.
+    // Restored as its taker left it: the row and its authentication tag are complete.
     bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept_taken");
     assert_eq!(store.use_approval(&id, at(3), at(3)).unwrap(), Spent::Doubted);
     assert_eq!(other.use_approval(&id, at(3), at(3)).unwrap(), Spent::NotHeld);
     assert_eq!(state(&*store), ApprovalState::Expired);
-    // A moment that was moved back, so that it could be taken again at once.
+    // The time of taking was moved back, so that the grant could be taken again at once.
     bench.edit("DELETE FROM call_approvals; INSERT INTO call_approvals SELECT * FROM kept_taken");
     bench.edit("UPDATE call_approvals SET used_at = 1");
     let taken = store.take_approval(&id, &call(), at(4));
@@ -189,7 +191,7 @@ fn a_refused_call_is_not_made(kind: Kind) {
     assert_eq!(error.to_string(), "approval `a1` is refused already");
 }
 
-fn nobody_decides_on_their_own_call(kind: Kind) {
+fn a_principal_cannot_decide_on_their_own_call(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = parked(&bench);
     for decision in [ApprovalDecision::Grant { mfa: false }, ApprovalDecision::Refuse] {
@@ -324,13 +326,13 @@ fn what_waits_is_bounded(kind: Kind) {
     store.park_call(&approval("last"), &call(), NOON, at(100)).unwrap();
     let error = store.park_call(&approval("past"), &call(), NOON, at(100)).unwrap_err();
     assert!(matches!(error, StoreError::OverLimit { .. }), "{error}");
-    // Those whose time is over take no place.
+    // Expired calls take up no space.
     store.park_call(&approval("later"), &call(), at(100), at(200)).unwrap();
     let error = store.park_call(&approval("later"), &call(), at(100), at(200)).unwrap_err();
     assert_eq!(error.to_string(), "there is an approval `later` already");
 }
 
-/// An edit of the row does what a person did not.
+/// The row is edited without a person's decision.
 fn a_grant_that_something_else_wrote_is_not_taken(kind: Kind) {
     for edit in [
         "state = 'granted'",
@@ -343,7 +345,7 @@ fn a_grant_that_something_else_wrote_is_not_taken(kind: Kind) {
         let taken = store.take_approval(&approval("a1"), &call(), at(2));
         assert!(matches!(taken, Err(StoreError::Garbled { .. })), "{edit}: {taken:?}");
     }
-    // A real one that was stretched is none either.
+    // A real grant whose validity was extended is refused as well.
     let bench = Bench::new(kind);
     let mut store = granted(&bench);
     bench.edit("UPDATE call_approvals SET expires_at = expires_at + 1000000");
@@ -351,7 +353,7 @@ fn a_grant_that_something_else_wrote_is_not_taken(kind: Kind) {
     assert!(matches!(taken, Err(StoreError::Garbled { .. })), "{taken:?}");
 }
 
-/// Someone who can write to the database has a grant count a second time.
+/// An attacker who can write to the database tries to use a grant a second time.
 fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = granted(&bench);
@@ -365,7 +367,7 @@ fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
     bench.edit(put_back);
     assert_eq!(state(&*store), ApprovalState::Granted);
     assert_eq!(take(&mut *store).unwrap(), Taken::Doubted);
-    // With the seal of that time, every process tells that has seen a later one.
+    // With the seal of that time, every process detects it that has seen a later one.
     elsewhere.grant_count().unwrap();
     let put_seal_back = "DELETE FROM switch_seal; INSERT INTO switch_seal SELECT * FROM kept_seal";
     for store in [&mut *store, &mut *elsewhere] {
@@ -374,7 +376,7 @@ fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
         assert_eq!(take(store).unwrap(), Taken::Doubted);
         assert_eq!(state(store), ApprovalState::Expired);
     }
-    // A grant removed and one added are doubted too; and calls can be granted as before.
+    // Removing a grant and adding one are detected too. Calls can be granted as before.
     let next = approval("a2");
     let grant = ApprovalDecision::Grant { mfa: true };
     store.park_call(&next, &call(), NOON, at(100)).unwrap();
@@ -385,7 +387,8 @@ fn a_used_grant_that_is_put_back_does_not_count(kind: Kind) {
     assert!(taken.mfa);
 }
 
-/// The seal follows every step, so that nothing that Holdpoint does is taken for another's edit.
+/// The seal is updated by every step, so that no action of Holdpoint's is mistaken for an outside
+/// edit.
 fn grants_that_expire_or_are_used_leave_the_others_sound(kind: Kind) {
     let bench = Bench::new(kind);
     let (mut one, mut other) = (bench.store(), bench.store());
@@ -422,7 +425,7 @@ on_both![
     a_grant_that_something_else_wrote_is_not_taken,
     a_parked_call_is_granted_by_another_and_used_once,
     a_refused_call_is_not_made,
-    nobody_decides_on_their_own_call,
+    a_principal_cannot_decide_on_their_own_call,
     an_approval_is_of_one_call_only,
     what_is_late_is_neither_decided_nor_used,
     what_is_over_is_marked_and_after_a_month_forgotten,

@@ -1,4 +1,4 @@
-//! What a server is judged by, without the texts that nobody asked for.
+//! The data a server is judged by, without the texts that were not asked for.
 
 use crate::tests::bench::*;
 use crate::{Sighting, Wanted};
@@ -36,12 +36,12 @@ fn a_server_whose_pins_are_all_withdrawn_has_none(kind: Kind) {
     }
 }
 
-fn pins_beside_a_surface_are_the_same_as_without_it(kind: Kind) {
+fn pins_that_share_text_with_a_surface_equal_those_that_do_not(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     pin_tools(&mut *store, "reports", &[("make", "one"), ("send", "one"), ("drop", "one")]);
     let server = id("reports");
-    // One as it was pinned, one in other words of the same length, one that is gone.
+    // One entry as pinned, one with a different text of the same length, and one that is gone.
     let raw = tool("send", "one").raw().replace("one", "two");
     let other = Entry::from_raw(tool_id("send"), &raw).unwrap();
     let surface = surface(&[tool("make", "one"), other]);
@@ -92,7 +92,7 @@ fn lines_of_history_are_counted_by_basis_and_moment(kind: Kind) {
 on_both![
     a_baseline_has_the_wanted_pins_and_knows_of_the_others,
     a_server_whose_pins_are_all_withdrawn_has_none,
-    pins_beside_a_surface_are_the_same_as_without_it,
+    pins_that_share_text_with_a_surface_equal_those_that_do_not,
     a_sighting_is_that_of_the_last_observation,
     lines_of_history_are_counted_by_basis_and_moment,
 ];

@@ -1,4 +1,5 @@
-//! What the tests of both databases work with: a home of its own, a database to go with it, and ways around the store.
+//! The fixtures for tests of both databases: a home of its own, a database for it, and ways to
+//! bypass the store.
 
 use crate::write::Limits;
 use crate::{
@@ -17,14 +18,14 @@ pub(crate) use testing::postgres_url;
 
 pub(crate) const NOON: Timestamp = Timestamp(1_700_000_000_000);
 
-/// Which database a test is about.
+/// The database that a test uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
     Postgres,
 }
 
-/// Makes two tests of each function: one for each database.
+/// Generates two tests from each function: one per database.
 macro_rules! on_both {
     ($($name:ident),* $(,)?) => {
         mod on_sqlite {
@@ -45,12 +46,12 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// A home in a directory of its own and a database, both gone with the test.
+/// A home in its own directory and a database, both removed at the end of the test.
 #[derive(Debug)]
 pub(crate) struct Bench {
     directory: TempDir,
     pub(crate) home: Home,
-    /// Where the database is PostgreSQL: the address of a schema that nobody else has.
+    /// For PostgreSQL: the address of a schema that no other test uses.
     pub(crate) url: Option<String>,
 }
 
@@ -62,7 +63,7 @@ impl Bench {
         }
     }
 
-    /// On a server of the test's choice.
+    /// Uses a server of the test's choice.
     pub(crate) fn on(server: &str) -> Bench {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +87,7 @@ impl Bench {
         crate::open(&self.home, &Location::parse(location).unwrap())
     }
 
-    /// With smaller limits than usual.
+    /// Opens the store with lower limits.
     pub(crate) fn limited(&self, limits: Limits) -> Box<dyn Store> {
         if self.url.is_none() {
             let mut store = self.sqlite();
@@ -110,7 +111,7 @@ impl Bench {
         Address::parse(self.url.as_ref().unwrap()).unwrap()
     }
 
-    /// A home beside the first, for the same database: another node.
+    /// A second home for the same database: another node.
     pub(crate) fn another_home(&self, name: &str) -> Home {
         Home::open(&self.directory.path().join(name)).unwrap()
     }
@@ -119,7 +120,8 @@ impl Bench {
         self.home.pins_key_path()
     }
 
-    /// Changes the database behind Holdpoint's back, as somebody who puts all that could hinder them aside.
+    /// Changes the database without going through Holdpoint, with constraints and triggers
+    /// disabled.
     pub(crate) fn edit(&self, sql: &str) {
         let aside = match &self.url {
             None => "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;",
@@ -128,7 +130,7 @@ impl Bench {
         self.edit_plainly(&format!("{aside}{sql}")).unwrap();
     }
 
-    /// The same as anybody would do it.
+    /// The same with constraints and triggers in force.
     pub(crate) fn edit_plainly(&self, sql: &str) -> Result<(), String> {
         let Some(url) = &self.url else {
             let connection = rusqlite::Connection::open(self.home.state_path()).unwrap();
@@ -138,7 +140,7 @@ impl Bench {
         run_sql(server, &format!("SET search_path TO {schema};{sql}"))
     }
 
-    /// The first column of what a query finds.
+    /// The first column of a query's result.
     pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
         let Some(url) = &self.url else {
             let connection = rusqlite::Connection::open(self.home.state_path()).unwrap();
@@ -162,7 +164,7 @@ impl Bench {
 }
 
 impl Kind {
-    /// Bytes as they are written in SQL.
+    /// A blob literal in SQL.
     pub(crate) fn blob(self, bytes: &[u8]) -> String {
         match self {
             Kind::Sqlite => format!("x'{}'", hex::encode(bytes)),
@@ -170,7 +172,7 @@ impl Kind {
         }
     }
 
-    /// A text that Holdpoint would not write, not even UTF-8 where the database lets that in.
+    /// A text that Holdpoint would not write; invalid UTF-8 if the database allows it.
     pub(crate) fn nonsense(self) -> &'static str {
         match self {
             Kind::Sqlite => "CAST(x'ff00fe' AS TEXT)",
@@ -183,22 +185,22 @@ impl Drop for Bench {
     fn drop(&mut self) {
         if let Some((server, schema)) = self.url.as_ref().and_then(|url| url.split_once("?schema="))
         {
-            // The server may be gone on purpose.
+            // The server may have been stopped on purpose.
             let _ = run_sql(server, &format!("DROP SCHEMA IF EXISTS {schema} CASCADE"));
         }
     }
 }
 
-/// Runs statements on a connection of their own.
+/// Runs statements on a separate connection.
 pub(crate) fn run_sql(server: &str, sql: &str) -> Result<(), String> {
     ask_sql(server, sql).map(drop)
 }
 
-/// The first column of what the last of some statements finds.
+/// The first column of the result of the last statement.
 pub(crate) fn ask_sql(server: &str, sql: &str) -> Result<Vec<String>, String> {
     use tokio_postgres::{NoTls, SimpleQueryMessage};
     let (server, sql) = (server.to_owned(), sql.to_owned());
-    // On a thread of its own, so that a test may itself be inside a runtime.
+    // On a separate thread, so that tests may run inside a runtime.
     let running = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -252,7 +254,7 @@ pub(crate) fn act<'a>(server: &'a ServerId, name: &'static str) -> Act<'a> {
     Act::new(server, NOON, "ada", name)
 }
 
-/// Pins tools of a server on a person's word.
+/// Pins tools of a server as approved by a person.
 pub(crate) fn pin_tools(store: &mut dyn Store, server: &str, tools: &[(&str, &str)]) {
     let server = id(server);
     let mut act = act(&server, "server.pin");
@@ -275,7 +277,7 @@ pub(crate) fn pinned(store: &dyn Store, server: &str, name: &str) -> Vec<String>
     texts.unwrap_or_default()
 }
 
-/// Whether nothing is wrong with a server's pins.
+/// Whether all pins of a server authenticate.
 pub(crate) fn is_sound(store: &dyn Store, server: &str) -> bool {
     let book = store.pins(&id(server)).unwrap();
     if let Some(record) = store.server(&id(server)).unwrap() {
@@ -284,7 +286,7 @@ pub(crate) fn is_sound(store: &dyn Store, server: &str) -> bool {
     book.lost.is_none() && book.tampered.is_empty()
 }
 
-/// A call that somebody has to approve.
+/// A call that needs approval.
 pub(crate) fn call() -> CallBinding {
     CallBinding {
         principal: "ada".to_owned(),

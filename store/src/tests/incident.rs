@@ -1,4 +1,4 @@
-//! Incident mode: on, off, for whom, and what was revoked; who did it and when.
+//! Incident mode: when it is on, for which servers, what is revoked, and who did it when.
 
 use super::bench::*;
 use crate::{
@@ -21,7 +21,7 @@ fn everywhere(level: IncidentLevel) -> Incident {
     Incident { level, scope: IncidentScope::All, reason: Some("a token leaked".to_owned()) }
 }
 
-fn an_incident_survives_a_restart_and_ends_when_somebody_says_so(kind: Kind) {
+fn an_incident_survives_a_restart_and_ends_on_command(kind: Kind) {
     let bench = Bench::new(kind);
     assert_eq!(bench.store().incident().unwrap(), IncidentState::default());
     let incident = everywhere(IncidentLevel::High);
@@ -76,7 +76,7 @@ fn a_revocation_keeps_the_latest_moment_whatever_the_clock_does(kind: Kind) {
     }
     let is_told = |event: &crate::StoreEvent| event.subject.as_deref() == Some("it\0s");
     assert_eq!(store.events().unwrap().iter().filter(|event| is_told(event)).count(), 2);
-    // As older versions kept it.
+    // The form that older versions stored.
     bench.edit("UPDATE revocations SET value = 'abc' WHERE kind = 'session'");
     let found = store.sealed_incident().unwrap().0.revocations;
     let session = found.iter().find(|found| found.kind == RevokedKind::Session).unwrap();
@@ -91,7 +91,7 @@ fn each_thing_that_a_person_did_is_an_event_and_stays_one(kind: Kind) {
     store.revoke(RevokedKind::Principal, "eve", by("ada", 2)).unwrap();
     store.unblock_egress(by("bob", 3)).unwrap();
     store.end_incident("over", by("ada", 4)).unwrap();
-    // What was off already is nothing that was done.
+    // Turning off what is off already records no event.
     store.end_incident("over", by("ada", 5)).unwrap();
     store.unblock_egress(by("ada", 6)).unwrap();
     let events = store.events().unwrap();
@@ -128,7 +128,7 @@ fn other_processes_see_an_incident_at_once(kind: Kind) {
     assert!(other.incident().unwrap().incident.is_some());
 }
 
-/// A state that cannot be read is not taken for none.
+/// A state that cannot be read does not count as empty.
 fn what_holdpoint_does_not_write_is_an_error(kind: Kind) {
     for edit in [
         "UPDATE switches SET level = 'lowest'",
@@ -235,7 +235,7 @@ fn everything_of_an_incident_is_bounded(kind: Kind) {
         check_limit(store.block_egress(by(&name, 0)), is_fine);
     }
     assert!(matches!(store.block_egress(by("", 0)), Err(StoreError::Nameless)));
-    // One is there already.
+    // One revocation exists already.
     bench.edit(&format!(
         "INSERT INTO revocations (kind, value, at, by)
          WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {})
@@ -307,7 +307,7 @@ fn an_edited_or_deleted_switch_is_an_incident_that_is_still_on(kind: Kind) {
         assert!(state.egress_blocked.is_some(), "{edit}");
         let refused = store.api_key(&ApiKeyHash([7; 32]));
         assert!(matches!(refused, Err(StoreError::OlderStore { .. })), "{edit}: {refused:?}");
-        // What people switch meanwhile is written, and ends no doubt.
+        // Switches set meanwhile are recorded, but do not end the doubt.
         store.revoke(RevokedKind::Principal, "mallory", by("ada", 5)).unwrap();
         assert!(store.sealed_incident().unwrap().1.doubt.is_some(), "{edit}");
         store.end_incident("over", by("ada", 6)).unwrap();
@@ -350,7 +350,7 @@ fn a_key_that_is_gone_leaves_the_state_in_doubt_until_a_person_accepts_it(kind: 
     assert_eq!(store.sealed_incident().unwrap().1.doubt, None);
 }
 
-/// Whoever stops calls must not be stopped by the state of a file.
+/// A person who stops calls must not be hindered by the state of a file.
 fn an_incident_begins_without_a_key_that_can_be_used(kind: Kind) {
     if kind == Kind::Postgres {
         return; // There a node without the nodes' key does not get as far.
@@ -367,7 +367,7 @@ on_both![
     the_day_a_key_was_used_is_not_sealed,
     older_rows_with_their_older_seal_are_noticed,
     a_key_that_is_gone_leaves_the_state_in_doubt_until_a_person_accepts_it,
-    an_incident_survives_a_restart_and_ends_when_somebody_says_so,
+    an_incident_survives_a_restart_and_ends_on_command,
     egress_is_blocked_and_unblocked_by_itself,
     a_revocation_keeps_the_latest_moment_whatever_the_clock_does,
     each_thing_that_a_person_did_is_an_event_and_stays_one,

@@ -1,5 +1,6 @@
-//! How long it takes to notice what another process wrote. Run by hand: `scripts/with-postgres cargo test --profile dist
-//! -p holdpoint-store -- --ignored --nocapture measuring`.
+//! Measures how long it takes to notice a write of another process. Run by hand:
+//! `scripts/with-postgres cargo test --profile dist -p holdpoint-store -- --ignored --nocapture
+//! measuring`.
 
 use super::bench::*;
 use std::sync::mpsc;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 const CHECKS: u32 = 5_000;
 const WAKES: usize = 50;
 
-/// The middle one of some durations.
+/// The median of some durations.
 fn median(mut durations: Vec<Duration>) -> Duration {
     durations.sort();
     durations[durations.len() / 2]
@@ -38,7 +39,7 @@ fn measure(kind: Kind) {
         });
         for _ in 0..WAKES {
             is_ready.recv().unwrap();
-            // So that the other one sleeps: this is about waking it.
+            // Let the other process fall asleep: this measures how fast it wakes.
             std::thread::sleep(Duration::from_millis(20));
             let begun = Instant::now();
             pin_tools(&mut *store, "reports", &[("make", "one")]);

@@ -1,4 +1,4 @@
-//! After tampering: only a person's approval mends, and what it replaces stays in history.
+//! After tampering, only a person's approval repairs the state; the replaced rows stay in history.
 
 use crate::StoreError;
 use crate::tests::bench::*;
@@ -23,7 +23,7 @@ fn discarded(store: &dyn Store, server: &str) -> Vec<(Option<String>, Option<Str
         .collect()
 }
 
-/// `make` and `send` with two pins each; the newest of both were edited.
+/// `make` and `send` with two pins each, the newer of which was edited.
 fn edited(kind: Kind) -> (Bench, Box<dyn Store>) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
@@ -33,7 +33,7 @@ fn edited(kind: Kind) -> (Bench, Box<dyn Store>) {
     (bench, store)
 }
 
-fn approving_an_edited_entry_mends_that_entry_and_no_other(kind: Kind) {
+fn approving_an_edited_entry_repairs_only_that_entry(kind: Kind) {
     let (_bench, mut store) = edited(kind);
     approve(&mut *store, "reports", vec![pin("make", "three", Basis::Person)]).unwrap();
     let book = store.pins(&id("reports")).unwrap();
@@ -63,7 +63,7 @@ fn nothing_but_an_approval_is_written_over_an_edited_entry(kind: Kind) {
     assert_eq!(store.snapshot(&server).unwrap(), before);
 }
 
-fn another_entry_can_be_pinned_beside_an_edited_one_which_stays_held(kind: Kind) {
+fn another_entry_can_be_pinned_while_an_edited_one_stays_held(kind: Kind) {
     let (_bench, mut store) = edited(kind);
     pin_tools(&mut *store, "reports", &[("other", "one")]);
     let book = store.pins(&id("reports")).unwrap();
@@ -114,7 +114,7 @@ fn a_lost_server_can_be_quarantined_and_observed_and_stays_lost(kind: Kind) {
     assert!(store.pins(&server).unwrap().lost.is_some());
 }
 
-/// Where several nodes share a database it is the node that has the wrong key: `postgres::tests`.
+/// Not for a shared database, where it is the node that has the wrong key: see `postgres::tests`.
 #[test]
 fn approving_without_the_key_makes_a_new_one_that_old_pins_do_not_fit() {
     let kind = Kind::Sqlite;
@@ -179,9 +179,9 @@ fn rows_of_nonsense_can_be_approved_away(kind: Kind) {
 }
 
 on_both![
-    approving_an_edited_entry_mends_that_entry_and_no_other,
+    approving_an_edited_entry_repairs_only_that_entry,
     nothing_but_an_approval_is_written_over_an_edited_entry,
-    another_entry_can_be_pinned_beside_an_edited_one_which_stays_held,
+    another_entry_can_be_pinned_while_an_edited_one_stays_held,
     approving_in_a_lost_book_pins_what_was_approved_and_nothing_else,
     a_lost_server_can_be_quarantined_and_observed_and_stays_lost,
     approving_a_removed_server_keeps_none_of_its_orphaned_pins,

@@ -1,4 +1,4 @@
-//! Observations: replaced, counted as events only where something else was seen.
+//! Observations: replaced each time, recorded as events only if they differ.
 
 use crate::tests::bench::*;
 use crate::{Act, Observation, Store};
@@ -41,7 +41,7 @@ fn seeing_the_same_again_is_no_event_and_no_new_revision(kind: Kind) {
     assert_eq!(after.server.unwrap().last_seen, Timestamp(NOON.0 + 7));
     assert_eq!(after.observation, Some(observation.clone()));
     assert_eq!(store.history(&id("reports")).unwrap().len(), 1);
-    // The deny twin: the same surface with a list that could not be read is something else.
+    // The counterpart: the same surface with a list that could not be read counts as different.
     observation.unreadable.insert(ListKind::Prompts, "a cursor repeats".to_owned());
     observe(&mut *store, &observation, 8);
     assert_ne!(store.snapshot(&id("reports")).unwrap().revision(), before.revision());

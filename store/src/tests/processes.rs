@@ -1,4 +1,5 @@
-//! Eight processes write to one home at once and are killed at random moments: nothing is lost, nothing is doubled.
+//! Eight processes write to one home at once and are killed at random moments: no write is lost or
+//! duplicated.
 
 use super::bench::{Bench, Kind, on_both, postgres_url};
 use crate::{Act, Home, Location, NewPin, Revision, Store, StoreError};
@@ -18,16 +19,17 @@ const HOME: &str = "STORE_TEST_HOME";
 const LOCATION: &str = "STORE_TEST_LOCATION";
 const WRITER: &str = "STORE_TEST_WRITER";
 const READER: &str = "STORE_TEST_READER";
-/// How often one process approves and another looks.
+/// How many approvals one process writes while the other reads.
 const APPROVALS: usize = 100;
 const WRITERS: usize = 8;
 /// How often each writer is killed.
 const ROUNDS: usize = 8;
 const LONG_ROUNDS: usize = 60;
-/// What a writer writes when nobody kills it.
+/// How many pins a writer makes if it is not killed.
 const PINS_ALONE: usize = 20;
 
-/// One writer. The tests below start this one in processes of its own, with a store to share; alone it does nothing.
+/// A writer. The tests below start it in separate processes, with a store to share; run directly it
+/// does nothing.
 #[test]
 fn a_writer_of_its_own() {
     let (Some(home), Ok(name)) = (std::env::var_os(HOME), std::env::var(WRITER)) else { return };
@@ -42,7 +44,7 @@ fn write_pins(store: &mut dyn Store, name: &str, limit: usize) {
     let already = again(|| own_pins(store, &server, name));
     for index in already..limit {
         pin_and_count(store, &server, &format!("{name}-{index}"), name);
-        // The test that started this process reads the line as: this one is kept.
+        // The test that started this process takes the line as proof that the pin is stored.
         println!("\npinned {index}");
     }
 }
@@ -56,7 +58,7 @@ fn a_writer_pins_one_entry_after_the_other_and_counts_them(kind: Kind) {
     assert_eq!(counted(&*store, &server).unwrap(), PINS_ALONE);
 }
 
-/// Tries again while the database is away: nothing was written then.
+/// Retries while the database is away: nothing was written then.
 fn again<T>(mut doing: impl FnMut() -> Result<T, StoreError>) -> T {
     testing::wait_for("the database", || match doing() {
         Err(StoreError::Unreachable { .. }) => None,
@@ -64,7 +66,8 @@ fn again<T>(mut doing: impl FnMut() -> Result<T, StoreError>) -> T {
     })
 }
 
-/// Pins an entry and counts up a number that all writers share, in one act: a lost or doubled write shows in one of them.
+/// Pins an entry and increments a number that all writers share, in one act: a lost or duplicated
+/// write shows in one of them.
 fn pin_and_count(store: &mut dyn Store, server: &ServerId, key: &str, name: &str) {
     loop {
         let snapshot = again(|| store.snapshot(server));
@@ -87,7 +90,7 @@ fn tool(key: &str, number: usize) -> NewPin {
     NewPin { entry, basis: Basis::Auto }
 }
 
-/// The shared number, as the newest pin has it.
+/// The shared number, from its newest pin.
 fn counted(store: &dyn Store, server: &ServerId) -> Result<usize, StoreError> {
     let book = store.pins(server)?;
     let newest = book.get(&EntryId::new(EntryType::Tool, "count")).and_then(|pins| pins.accepted());
@@ -117,8 +120,8 @@ fn start_writer(bench: &Bench, writer: usize) -> Child {
         .unwrap()
 }
 
-/// Lets a writer run until it has said that so many pins are on disk, and kills it a little later. Answers the last one
-/// that it said, if any: with no pin to wait for it is killed while it starts.
+/// Runs a writer until it has reported this many pins as stored, and kills it a little later.
+/// Returns the last one reported, if any: with no pin to wait for, it is killed while it starts.
 fn run_and_kill(bench: &Bench, writer: usize, pins: usize, pause: Duration) -> Option<usize> {
     let mut child = start_writer(bench, writer);
     let mut said: Vec<usize> = Vec::new();
@@ -134,12 +137,12 @@ fn run_and_kill(bench: &Bench, writer: usize, pins: usize, pause: Duration) -> O
     std::thread::sleep(pause);
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said before it was killed counts too.
+    // Reports from before the kill count too.
     said.extend(lines.map_while(Result::ok).filter_map(index));
     said.last().copied()
 }
 
-/// How many pins of a writer are surely on disk, and how many there can be: one may be under way at each kill.
+/// The least and the most pins of a writer that can be stored: one may be in progress at each kill.
 struct Expected {
     least: usize,
     most: usize,
@@ -219,7 +222,8 @@ fn check_history(store: &dyn Store, server: &ServerId, written: usize) {
     println!("{written} acts survived {} kills", WRITERS * rounds());
 }
 
-/// Another process that keeps what it read as long as the version stays. It answers each line with how many pins count.
+/// A process that caches what it read until the version changes. It answers each line with the
+/// number of valid pins.
 #[test]
 fn a_reader_of_its_own() {
     let (Some(home), Ok(location)) = (std::env::var_os(READER), std::env::var(LOCATION)) else {
@@ -268,7 +272,7 @@ fn what_one_process_approved_counts_for_what_another_begins_afterwards(kind: Kin
     assert!(child.wait().unwrap().success());
 }
 
-/// A PostgreSQL that a test may stop, gone with it.
+/// A PostgreSQL server that a test may stop, removed at the end.
 struct Cluster {
     script: PathBuf,
     folder: String,
@@ -304,7 +308,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Stopped in order, and as if its machine had failed.
+/// The server is stopped cleanly, and as if the machine had failed.
 #[test]
 fn a_database_that_restarts_in_the_middle_loses_and_doubles_nothing() {
     let Some(cluster) = Cluster::start() else { return };

@@ -1,28 +1,28 @@
-//! Something between a store and its PostgreSQL that can be told to fail at a chosen moment.
+//! A proxy between a store and its PostgreSQL server that fails at a chosen moment.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the proxy does with what passes.
+/// What the proxy does with the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mode {
     Pass,
-    /// New connections are closed at once, and those that there are are cut.
+    /// New connections are closed at once, and existing ones are cut.
     Away,
-    /// New connections are taken and nothing ever comes.
+    /// New connections are accepted but get no response.
     Silent,
-    /// A commit does not reach the server; the connection is cut instead.
+    /// The commit does not reach the server; the connection is cut instead.
     CutBeforeCommit,
-    /// A commit reaches the server, its answer does not come back.
+    /// The commit reaches the server, but its response does not come back.
     CutAfterCommit,
-    /// The same, and nobody comes through afterwards.
+    /// The same, and later connections fail too.
     LostAtCommit,
 }
 
-/// The message of a commit as it goes over the wire.
+/// The commit message in the wire protocol.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn accept(client: TcpStream, server: &str, mode: &Arc<AtomicU8>, open: &Mutex<Ve
     });
 }
 
-/// Carries bytes until one side ends or `carry` says so, then closes both.
+/// Forwards bytes until one side ends or `carry` returns false, then closes both.
 fn pump(
     from: &mut TcpStream,
     to: &mut TcpStream,
@@ -117,7 +117,8 @@ fn forward(bytes: &[u8], from: &TcpStream, to: &mut TcpStream, mode: &AtomicU8) 
         return false;
     }
     if is_commit && is(mode, Mode::CutAfterCommit) {
-        // The client hears nothing more; the server reads the commit and then finds the connection closed.
+        // The client receives nothing more; the server reads the commit and then finds the
+        // connection closed.
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.write_all(bytes);
         return false;

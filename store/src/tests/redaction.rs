@@ -1,4 +1,5 @@
-//! Databases of older versions, which kept words of launches in clear, are rewritten when they are opened.
+//! Databases of older versions, which stored the words of launches in clear text, are rewritten
+//! when opened.
 
 use crate::tests::bench::*;
 use crate::{Launch, NewPin, Observation, Store};
@@ -28,7 +29,7 @@ fn launch(arguments: &[&str]) -> Launch {
     }
 }
 
-/// Pins a server as an older version did: with its words in clear.
+/// Pins a server as an older version did, with its words in clear text.
 fn pin_in_clear(store: &mut dyn Store, server: &str, arguments: &[&str]) {
     let (server, origin, launch) = (id(server), origin(arguments), launch(arguments));
     let mut reader = SurfaceReader::default();
@@ -45,7 +46,7 @@ fn pin_in_clear(store: &mut dyn Store, server: &str, arguments: &[&str]) {
     store.record(act).unwrap();
 }
 
-/// A database as an older version left it.
+/// A database of an older version.
 fn old(kind: Kind) -> Bench {
     let bench = Bench::new(kind);
     let mut store = bench.store();
@@ -98,10 +99,10 @@ fn words_of_launches_are_hashed_and_what_was_pinned_stays_pinned(kind: Kind) {
     };
     assert_eq!(acts("wired").last().map(String::as_str), Some("server.redact"));
     assert!(!acts("plain").contains(&"server.redact".to_owned()));
-    // Receipts cannot be rewritten: it is known which servers' have such a word in their names.
+    // Receipts cannot be rewritten, so the servers whose names contain such a word are recorded.
     let named = store.servers_named_by_launches().unwrap();
     assert_eq!(named, [id(&format!("x-{}-0a1b2c", SECRET.to_lowercase()))]);
-    // Done once.
+    // The rewriting happens only once.
     let before = bench.ask("SELECT launch FROM servers ORDER BY id");
     let revisions = bench.ask("SELECT CAST(revision AS TEXT) FROM servers ORDER BY id");
     drop(store);
@@ -110,7 +111,8 @@ fn words_of_launches_are_hashed_and_what_was_pinned_stays_pinned(kind: Kind) {
     assert_eq!(bench.ask("SELECT CAST(revision AS TEXT) FROM servers ORDER BY id"), revisions);
 }
 
-/// A gate of an older build has the database open while it is cleaned, and writes to it afterwards as it always did.
+/// A gate of an older version has the database open while it is rewritten, and writes to it
+/// afterwards in its old form.
 fn words_that_an_older_gate_writes_after_the_cleaning_go_with_the_next_opening(kind: Kind) {
     let bench = old(kind);
     let mut open = bench.store();
@@ -122,7 +124,7 @@ fn words_that_an_older_gate_writes_after_the_cleaning_go_with_the_next_opening(k
          UPDATE observations SET origin = '{}' WHERE server = 'plain'",
         seen.raw()
     ));
-    // An act of this version in between does not hide the older one's.
+    // An act of this version in between does not hide the older version's act.
     let server = id("wired");
     let mut approve = act(&server, "server.approve");
     approve.pins = vec![pin("make", "two", Basis::Person)];
@@ -153,7 +155,7 @@ fn what_was_not_trusted_before_is_not_trusted_afterwards(kind: Kind) {
 fn without_the_key_it_waits_until_the_key_is_back(kind: Kind) {
     let bench = old(kind);
     if kind == Kind::Postgres {
-        // There the key is needed to open the store at all.
+        // PostgreSQL stores cannot be opened at all without the key.
         return;
     }
     let away = bench.home.path().join("away");

@@ -1,4 +1,4 @@
-//! What one process writes, others find: at once, and they can wait for it.
+//! What one process writes, others see at once, and they can wait for it.
 
 use super::bench::*;
 use crate::Revision;
@@ -57,7 +57,7 @@ fn an_act_answers_how_the_server_stands_after_it(kind: Kind) {
     let found = store.server(&server).unwrap().unwrap();
     assert_eq!((found.revision, found.seal_count), (recorded.revision, recorded.seal_count));
     assert_eq!(recorded.seal_count, 1);
-    // An observation moves the revision and seals nothing.
+    // An observation changes the revision but seals nothing.
     let observation = observed(&[tool("make", "two")]);
     let mut observe = act(&server, "server.observe");
     observe.observation = Some(&observation);
@@ -67,7 +67,8 @@ fn an_act_answers_how_the_server_stands_after_it(kind: Kind) {
     assert_eq!(store.record(observe).unwrap(), observed, "the same seen again is no act");
 }
 
-/// The store's calls block, and may be made wherever blocking is: also on a thread of somebody's runtime.
+/// The store's methods block, and may be called wherever blocking is allowed, including inside a
+/// runtime.
 fn a_store_can_be_used_inside_a_runtime(kind: Kind) {
     let bench = Bench::new(kind);
     let use_it = || {

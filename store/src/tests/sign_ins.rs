@@ -1,4 +1,4 @@
-//! Sign-ins: used once, replaced by one process at a time, and gone when they expire.
+//! Sign-ins are used once, replaced by one process at a time, and removed when they expire.
 
 use super::bench::*;
 use crate::{
@@ -52,7 +52,7 @@ fn one_process_at_a_time_replaces_a_record(kind: Kind) {
     };
     assert_eq!(take(1, "a", 0, 10), Claimed::Yours(Box::new(grant.clone())));
     assert_eq!(take(2, "b", 5, 15), Claimed::Elsewhere);
-    // A process that died with its claim does not keep the record for ever.
+    // The claim of a process that died expires.
     assert_eq!(take(2, "b", 10, 20), Claimed::Yours(Box::new(grant.clone())));
     let newer = SignIn { sealed: "newer".to_owned(), expires_at: at(200), ..grant.clone() };
     let late = one.end_claim(SignInKind::Grant, &name("g"), &claim("a"), Some(&newer));
@@ -70,7 +70,7 @@ fn one_process_at_a_time_replaces_a_record(kind: Kind) {
     assert_eq!(unknown, Claimed::Unknown);
 }
 
-fn a_replaced_record_is_nobodys_claim(kind: Kind) {
+fn replacing_a_record_ends_its_claim(kind: Kind) {
     let bench = Bench::new(kind);
     let mut store = bench.store();
     let grant = record(SignInKind::Grant, "g");
@@ -78,7 +78,8 @@ fn a_replaced_record_is_nobodys_claim(kind: Kind) {
     let (held, until) = (claim("a"), at(10));
     let taken = store.claim_sign_in(SignInKind::Grant, &name("g"), &held, NOON, until).unwrap();
     assert!(matches!(taken, Claimed::Yours(_)));
-    // The person signed in again meanwhile: what the claim's holder got is of the earlier sign-in.
+    // The person signed in again meanwhile, so the claim's holder has tokens of the earlier
+    // sign-in.
     let again = SignIn { sealed: "again".to_owned(), ..grant };
     store.put_sign_in(&again).unwrap();
     let ended = store.end_claim(SignInKind::Grant, &name("g"), &held, Some(&again)).unwrap();
@@ -141,7 +142,7 @@ fn records_are_bounded(kind: Kind) {
 on_both![
     what_was_used_cannot_be_used_again,
     one_process_at_a_time_replaces_a_record,
-    a_replaced_record_is_nobodys_claim,
+    replacing_a_record_ends_its_claim,
     an_owner_lists_and_removes_what_is_theirs,
     what_has_expired_is_removed,
     records_are_bounded,

@@ -1,4 +1,4 @@
-//! Limits at and one past them, and how the time to load grows.
+//! Values at the limits and just above them, and how loading time grows.
 
 use crate::tests::bench::*;
 use crate::write::Limits;
@@ -10,7 +10,7 @@ use contract::surface::MAX_ENTRY_BYTES;
 use gate::pins::Basis;
 use std::time::{Duration, Instant};
 
-/// A tool whose JSON has exactly so many bytes.
+/// A tool whose JSON has exactly this many bytes.
 fn tool_of(bytes: usize) -> Entry {
     let frame = r#"{"name":"a","title":""}"#.len();
     let raw = format!(r#"{{"name":"a","title":"{}"}}"#, "x".repeat(bytes - frame));

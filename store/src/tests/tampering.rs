@@ -1,4 +1,4 @@
-//! Rows that another program changed: each is noticed, and the entry or the server is held.
+//! Rows that another program changed: each change is detected, and the entry or the server is held.
 
 use crate::Wanted;
 use crate::tests::bench::*;
@@ -6,7 +6,7 @@ use gate::pins::Basis;
 use gate::server::ServerStatus;
 use std::fs;
 
-/// Two servers with the same tools, one entry with an older pin, one with a withdrawn one.
+/// Two servers with the same tools, with an older pin of one entry and a withdrawn pin of another.
 fn bench(kind: Kind) -> Bench {
     let bench = Bench::new(kind);
     let mut store = bench.store();
@@ -25,7 +25,7 @@ fn bench(kind: Kind) -> Bench {
 /// The newest pin of `make` of server `reports`.
 const NEWEST: &str = "seq = (SELECT max(seq) FROM pins WHERE server = 'reports' AND key = 'make')";
 
-/// An edit inside a row holds its entry and no other.
+/// Editing a row holds its entry and no other.
 #[track_caller]
 fn check_entry_is_held(kind: Kind, edit: &str) {
     let bench = bench(kind);
@@ -41,7 +41,7 @@ fn check_entry_is_held(kind: Kind, edit: &str) {
     assert!(is_sound(&*store, "mail"), "{edit}");
 }
 
-/// An edit of which rows there are holds the whole server.
+/// Adding, removing or reordering rows holds the whole server.
 #[track_caller]
 fn check_server_is_lost(kind: Kind, edit: &str) {
     let bench = bench(kind);
@@ -234,7 +234,7 @@ fn a_removed_server_is_not_taken_for_a_new_one(kind: Kind) {
     }
 }
 
-/// Where several nodes share a database it is the node that has the wrong key: `postgres::tests`.
+/// Not for a shared database, where it is the node that has the wrong key: see `postgres::tests`.
 #[test]
 fn without_the_key_everything_is_lost_and_no_new_one_is_made() {
     let kind = Kind::Sqlite;
@@ -248,7 +248,7 @@ fn without_the_key_everything_is_lost_and_no_new_one_is_made() {
         assert!(lost.contains("is gone"), "{lost}");
     }
     assert!(store.servers().unwrap().iter().all(|server| server.lost.is_some()));
-    // Nothing but a person's approval makes a new one.
+    // Only a person's approval creates a new key.
     let server = id("never-seen");
     let mut first = act(&server, "server.pin");
     first.pins = vec![pin("make", "one", Basis::FirstUse)];
@@ -260,14 +260,15 @@ fn without_the_key_everything_is_lost_and_no_new_one_is_made() {
     observe.observation = Some(&observation);
     store.record(observe).unwrap();
     assert!(!key.exists());
-    // Put back, it opens what it closed; what was first seen without it stays lost.
+    // With the key restored, its pins authenticate again; what was first seen without it stays
+    // lost.
     fs::write(&key, bytes).unwrap();
     crate::home::private_file(&key).unwrap();
     assert!(is_sound(&*store, "reports") && is_sound(&*store, "mail"));
     assert!(!is_sound(&*store, "never-seen"));
 }
 
-/// Where several nodes share a database it is the node that has the wrong key: `postgres::tests`.
+/// Not for a shared database, where it is the node that has the wrong key: see `postgres::tests`.
 #[test]
 fn with_another_key_everything_is_lost() {
     let kind = Kind::Sqlite;
@@ -300,7 +301,7 @@ fn a_key_that_others_can_read_proves_nothing(kind: Kind) {
     assert!(is_sound(&*store, "reports"));
 }
 
-/// Columns that nothing rests on.
+/// Columns that no decision depends on.
 const FREE: [(&str, &str); 2] = [("servers", "last_seen"), ("servers", "revision")];
 
 fn no_single_column_can_be_edited_unnoticed(kind: Kind) {

@@ -1,4 +1,5 @@
-//! Sign-ins are handed on: the gateway seals their content, and writes what people did to its own ledger.
+//! Passes sign-ins through: the gateway seals their content, and records people's actions in its
+//! own ledger.
 
 use super::Witnessed;
 use crate::error::StoreError;

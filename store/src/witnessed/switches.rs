@@ -1,5 +1,6 @@
-//! Incident mode and API keys are witnessed as acts on servers are. Approvals of single calls are in those calls'
-//! receipts, and counters prove nothing: both are handed on.
+//! Records incident mode and API keys in the ledger, like acts on servers. Passes two things
+//! through: approvals of single calls, which are in the receipts of those calls, and counters,
+//! which prove nothing.
 
 use super::{HOLDPOINT, Witnessed, unwitnessed};
 use crate::Store;
@@ -34,8 +35,9 @@ impl Witnessed {
         if let Value::Object(members) = &mut data {
             let seen = journal.index().switch_seals;
             let sealed = u64::try_from(self.store.sealed_incident()?.1.count).unwrap_or(0);
-            // In a database that is behind, the act counts on from what the ledger has seen: the copy from before the act
-            // must not look like the newest state. What an index that is gone had seen, only an acceptance replaces.
+            // If the database is behind, continue from the count that the ledger has seen:
+            // otherwise the copy from before the act would look like the newest state. If an index
+            // was lost, only an acceptance sets the count.
             let is_open = seen == 0 && journal.index().restarted_at.is_some() && name != ACCEPT;
             if !is_open {
                 members.insert("switch_seal".to_owned(), sealed.max(seen.saturating_add(1)).into());
@@ -47,7 +49,7 @@ impl Witnessed {
         Ok(())
     }
 
-    /// Why the switches and keys that were sealed so often cannot be trusted.
+    /// Why switches and keys with this seal count cannot be trusted.
     fn doubt_switches(&self, seal_count: i64) -> Option<String> {
         let seen = self.seen.borrow();
         if let Some(fault) = &seen.fault {
@@ -63,7 +65,7 @@ impl Witnessed {
     }
 }
 
-/// A person decided that the state as it is counts.
+/// A person accepted the current state.
 const ACCEPT: &str = "incident.accept";
 
 const OLDER_STORE: &str = "the ledger has seen newer switches and keys: the database was deleted, or put back from an older copy";
@@ -115,7 +117,8 @@ impl IncidentStore for Witnessed {
     }
 
     fn revoke(&mut self, kind: RevokedKind, value: &str, by: By<'_>) -> Result<(), StoreError> {
-        // The id of a session is as good as a password, and who revokes a key may have typed the key itself.
+        // Record only the hash: a session id is as good as a password, and the person may have
+        // typed the key itself.
         let value_hash = contract::hash::sha256_hex(value.as_bytes());
         let data = json!({"kind": kind.as_str(), "value_sha256": value_hash});
         self.witness("incident.revoke", by, &data, |store| store.revoke(kind, value, by))

@@ -1,4 +1,4 @@
-//! What an act does to a server's pins, and the new seal over them.
+//! The changes an act makes to a server's pins, and the new seal over them.
 
 use super::{Limits, Standing, entries_of};
 use crate::act::{Act, within};
@@ -14,7 +14,7 @@ use contract::surface::{Entry, EntryId, MAX_ENTRY_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// How much of a name that Holdpoint did not write is kept.
+/// How many characters are kept of a name that Holdpoint did not write.
 const KEPT_NAME_CHARACTERS: usize = 256;
 
 pub(super) struct Change<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Change<'a> {
     pub(super) limits: Limits,
 }
 
-/// A pin that is about to be written.
+/// A pin to be written.
 struct Fresh<'a> {
     seq: i64,
     entry: &'a Entry,
@@ -73,7 +73,7 @@ impl Change<'_> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// Moves a row to history as it stands, whatever is in it. What is larger than Holdpoint writes is left out.
+    /// Moves a row to history as stored. Values larger than Holdpoint writes are left out.
     fn discard(&self, seq: i64, reason: &str, lines: &mut Lines<'_>) -> Result<(), StoreError> {
         let query = format!(
             "SELECT entry_type, CASE WHEN octet_length(key) <= {MAX_ENTRY_BYTES} THEN key END,

@@ -1,4 +1,5 @@
-//! A name server that a test plays: it answers questions for IPv4 addresses with what the test says, and has no IPv6 ones.
+//! A name server for tests: it answers queries for IPv4 addresses as configured, and has no IPv6
+//! addresses.
 
 use super::WORLD;
 use std::collections::BTreeMap;
@@ -6,15 +7,16 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const A: u16 = 1;
-/// Where the name begins that is asked for.
+/// The offset of the name in a query.
 const QUESTION: usize = 12;
 
-/// It listens at [`WORLD`] until the process ends.
+/// Listens at [`WORLD`] until the process ends.
 #[derive(Debug)]
 pub struct NameServer(Arc<Mutex<BTreeMap<String, usize>>>);
 
 impl NameServer {
-    /// `resolve` gets a name, and how often it was asked for before. A name without addresses does not exist.
+    /// `resolve` gets a name, and how often it was queried before. A name without addresses does
+    /// not exist.
     pub fn start(resolve: impl Fn(&str, usize) -> Vec<Ipv4Addr> + Send + 'static) -> NameServer {
         let socket = UdpSocket::bind((WORLD, 53)).unwrap();
         let asked = Arc::<Mutex<BTreeMap<String, usize>>>::default();
@@ -36,14 +38,14 @@ impl NameServer {
         NameServer(asked)
     }
 
-    /// How often the addresses of a name were asked for.
+    /// How often the addresses of a name were queried.
     pub fn times_asked(&self, name: &str) -> usize {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.get(name).copied().unwrap_or_default()
     }
 }
 
-/// The name in a question, the kind of record that is asked for, and where the question ends.
+/// The name and record type in a query, and where the question ends.
 fn read(question: &[u8]) -> Option<(String, u16, usize)> {
     let mut labels = Vec::new();
     let mut at = QUESTION;
@@ -62,11 +64,11 @@ fn read(question: &[u8]) -> Option<(String, u16, usize)> {
 
 fn answer(question: &[u8], is_known: bool, addresses: &[Ipv4Addr]) -> Vec<u8> {
     let mut bytes = question.to_vec();
-    // An authoritative answer, with recursion; or: no such name.
+    // An authoritative answer with recursion available, or NXDOMAIN.
     bytes[2..4].copy_from_slice(&if is_known { [0x85, 0x80] } else { [0x85, 0x83] });
     bytes[4..12].copy_from_slice(&[0, 1, 0, addresses.len() as u8, 0, 0, 0, 0]);
     for address in addresses {
-        // The name of the question, an IPv4 address, for the internet, kept for 0 seconds, 4 bytes.
+        // A pointer to the name in the question; type A, class IN, TTL 0, 4 bytes.
         bytes.extend([0xc0, QUESTION as u8, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
         bytes.extend(address.octets());
     }

@@ -1,10 +1,10 @@
-//! A packet that the product sent, as far as a test needs to read it.
+//! A packet sent by the product, parsed as far as tests need it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The hardware address of the product's end: what comes from it was sent by the product.
+/// The hardware address of the product's end, which identifies packets sent by the product.
 pub(super) const PRODUCT_ADDRESS: &str = "02:00:00:00:01:17";
 const PRODUCT_BYTES: [u8; 6] = [2, 0, 0, 0, 1, 0x17];
 const TCP: u8 = 6;
@@ -13,16 +13,17 @@ const ICMPV6: u8 = 58;
 
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Packet {
-    /// `None` for what is not IP: a question for the hardware address of a neighbour.
+    /// `None` for packets that are not IP, such as ARP.
     pub to: Option<IpAddr>,
-    /// Of IP; 6 is TCP and 17 is UDP.
+    /// The IP protocol number; 6 is TCP and 17 is UDP.
     pub protocol: Option<u8>,
     pub from_port: u16,
     pub to_port: u16,
-    /// The number of a TCP segment's first byte, and whether it opens the connection.
+    /// The sequence number of a TCP segment, and whether it opens the connection.
     sequence: (u32, bool),
     pub payload: Vec<u8>,
-    /// Neighbours and multicast groups of IPv6, which a kernel announces for every device. No program sends these.
+    /// Whether it is an IPv6 neighbour or multicast announcement, which a kernel sends for every
+    /// device. No program sends these.
     pub is_of_the_kernel: bool,
 }
 
@@ -35,7 +36,7 @@ impl fmt::Debug for Packet {
 }
 
 impl Packet {
-    /// `None` for what the world sent.
+    /// Returns `None` for packets sent by the world.
     pub(super) fn of_frame(frame: &[u8]) -> Option<Packet> {
         let (source, kind) = (frame.get(6..12)?, u16_at(frame, 12)?);
         (source == PRODUCT_BYTES).then(|| Packet::of_ip(kind, &frame[14..]).unwrap_or_default())
@@ -46,7 +47,7 @@ impl Packet {
             0x0800 => {
                 let length = usize::from(bytes.first()? & 0x0f) * 4;
                 let to: [u8; 4] = bytes.get(16..20)?.try_into().ok()?;
-                // What follows the packet fills a short frame.
+                // Bytes after the packet are padding of a short frame.
                 let end = usize::from(u16_at(bytes, 2)?);
                 (*bytes.get(9)?, Ipv4Addr::from(to).into(), bytes.get(length..end)?)
             }
@@ -81,13 +82,13 @@ impl Packet {
         })
     }
 
-    /// A question to a name server, or an attempt to connect to one.
+    /// Whether it is a DNS query, or an attempt to connect to a name server.
     pub fn is_name_look_up(&self) -> bool {
         self.to_port == 53
     }
 }
 
-/// Skips the hop-by-hop options in front of an announcement of multicast groups.
+/// Skips the hop-by-hop options before an announcement of multicast groups.
 fn without_options(next: u8, bytes: &[u8]) -> Option<(u8, &[u8])> {
     const HOP_BY_HOP: u8 = 0;
     if next != HOP_BY_HOP {
@@ -101,8 +102,8 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The bytes that the product sent over each of its TCP connections, in the order in which these were opened. A byte that was
-/// sent twice is there once.
+/// The bytes that the product sent over each TCP connection, in the order in which the connections
+/// were opened. Retransmitted bytes are included once.
 pub fn streams(packets: &[Packet]) -> Vec<Vec<u8>> {
     let mut begun: Vec<(u16, u16)> = Vec::new();
     let mut segments: BTreeMap<(u16, u16), (u32, Vec<&Packet>)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `attest inspect`: what a document or a revocation list says, in words. It judges nothing but the signature.
+//! `attest inspect`: describes a document or a revocation list. It checks only the signature.
 
 use super::{find_scheme, read, read_trust_root};
 use crate::arguments::Options;
@@ -11,11 +11,11 @@ use attest::{
 };
 use serde_json::{Map, Value, json};
 
-/// What is known of a signature.
+/// The result of checking a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SignatureCheck {
     Missing,
-    /// There is nothing to check it with.
+    /// No key was given to check it with.
     Unchecked,
     UnknownSigner,
     Verifies,
@@ -23,7 +23,7 @@ enum SignatureCheck {
 }
 
 impl SignatureCheck {
-    /// By the signer that is named, where there is a signature, and what that signature says of a key.
+    /// Checks the signature, if there is one, with the key of the named signer.
     fn of(
         signer: Option<&KeyId>,
         root: Option<&TrustRoot>,
@@ -76,7 +76,7 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
             if options.json {
                 screen::print_json(&as_json(&document, &scheme, state))?;
             } else {
-                tell(&document, &scheme, state);
+                print_result(&document, &scheme, state);
             }
         }
         Statement::Revocations(list) => {
@@ -88,7 +88,7 @@ pub(super) fn run(command: &InspectCommand, options: &Options) -> Result<Exit, F
             if options.json {
                 screen::print_json(&list_as_json(&list, state, may_revoke))?;
             } else {
-                tell_list(&list, state, may_revoke);
+                print_list(&list, state, may_revoke);
             }
         }
     }
@@ -114,7 +114,7 @@ fn list_as_json(
     })
 }
 
-fn tell_list(list: &UnverifiedRevocationList, state: SignatureCheck, may_revoke: Option<bool>) {
+fn print_list(list: &UnverifiedRevocationList, state: SignatureCheck, may_revoke: Option<bool>) {
     screen::say(styled(BOLD, "A revocation list"));
     line("counts", &format!("from {} until {}", list.issued(), list.expires()));
     for signer in list.signers() {
@@ -165,7 +165,7 @@ fn as_json(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCh
     })
 }
 
-fn tell(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCheck) {
+fn print_result(document: &UnverifiedAttestation, scheme: &Scheme, state: SignatureCheck) {
     let title = format!("{} {}", document.id(), document.version());
     let publisher = screen::readable(document.publisher());
     screen::say(format!("{}, published by {publisher}", styled(BOLD, screen::readable(&title))));

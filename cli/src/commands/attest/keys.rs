@@ -32,10 +32,11 @@ pub(super) fn generate(command: &KeygenCommand, options: &Options) -> Result<Exi
     let private = private.map_err(Failure::internal)?;
     let public = key.public_key();
     let public_pem = public.to_pem().map_err(Failure::internal)?;
-    // The public half first: where only one of the two can be written, no private key lies about.
+    // Write the public half first: if only one of the two can be written, no private key is left
+    // behind.
     write_new(&public_path, public_pem.as_bytes(), Audience::Everyone)?;
     if let Err(failure) = write_new(&command.file, private.as_bytes(), Audience::Owner) {
-        // The first failure is the one to tell.
+        // Report the first failure, not that of the clean-up.
         let _ = std::fs::remove_file(&public_path);
         return Err(failure);
     }
@@ -102,8 +103,8 @@ fn read_key(path: &Path, passphrase: Option<&str>) -> Result<SigningKey, Failure
     }
 }
 
-/// A key that others can read may be theirs by now. It is said and not refused: where files have no owners, as on some
-/// mounts, it is always so.
+/// Warns that other users can read a key and may already have it. This is not an error: on mounts
+/// without file owners it is always the case.
 fn warn_of_readers(path: &Path) {
     #[cfg(unix)]
     {
@@ -133,7 +134,7 @@ enum Audience {
     Everyone,
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file, and fails if it exists.
 fn write_new(path: &Path, contents: &[u8], audience: Audience) -> Result<(), Failure> {
     let wrong = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => exists(path),
@@ -146,7 +147,7 @@ fn write_new(path: &Path, contents: &[u8], audience: Audience) -> Result<(), Fai
 fn create_new(path: &Path, audience: Audience) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    // From the first moment on: a file that is closed off later could have been opened before.
+    // Set the mode at creation: another user could open the file before a later change of its mode.
     #[cfg(unix)]
     if audience == Audience::Owner {
         use std::os::unix::fs::OpenOptionsExt;

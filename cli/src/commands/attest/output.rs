@@ -1,4 +1,4 @@
-//! Where what was signed is written to: whole or not at all, and never over anything but an earlier one.
+//! Writes signed documents: atomically, and never over a file that is not a signed document itself.
 
 use super::read;
 use crate::failure::Failure;
@@ -6,10 +6,11 @@ use attest::{MAX_REVOCATION_LIST_BYTES, Statement};
 use std::io::Write;
 use std::path::Path;
 
-/// Says before anything is signed whether the place may be written to.
+/// Checks before signing whether the path may be written to.
 ///
-/// What is there is replaced only if it is a document or a list itself. To look for what a key looks like would not do:
-/// keys have too many formats to recognize, and an overwritten file is gone.
+/// An existing file is only replaced if it is a document or a list itself. Looking for what
+/// resembles a key would not be enough: keys have too many formats to recognize, and an overwritten
+/// file is lost.
 pub(super) fn check(path: &Path) -> Result<(), Failure> {
     let refused = |why: &str| Err(Failure::usage(format!("`{}` {why}", path.display())));
     let found = match path.symlink_metadata() {
@@ -28,7 +29,7 @@ pub(super) fn check(path: &Path) -> Result<(), Failure> {
     refused("exists and is neither a document nor a revocation list: it is not overwritten")
 }
 
-/// Writes a temporary file and renames it, so that no reader ever sees half of it.
+/// Writes a temporary file and renames it, so that no reader sees a partial file.
 pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<(), Failure> {
     check(path)?;
     write(path, contents).map_err(|error| {
@@ -36,9 +37,10 @@ pub(super) fn replace(path: &Path, contents: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Replaces a trust root, or writes the first one. The caller has read what is there, and it is one.
+/// Replaces a trust root, or writes the first one. The caller has checked that an existing file is
+/// a trust root.
 pub(super) fn replace_trust_root(path: &Path, contents: &[u8]) -> Result<(), Failure> {
-    // A link is followed: the file that it names is the trust root.
+    // Follow a symbolic link: its target is the trust root.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     write(&path, contents).map_err(|error| {
         Failure::usage(format!("`{}` could not be written: {error}", path.display()))
@@ -51,7 +53,7 @@ fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // It is there to be published; the process's own mask takes off what it takes off of any file.
+        // The file is meant to be published; the process's umask still applies.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.prefix(".holdpoint-").tempfile_in(parent.unwrap_or(Path::new(".")))?;

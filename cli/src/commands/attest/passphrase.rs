@@ -1,4 +1,5 @@
-//! Where a passphrase comes from. It is never an argument: other users of the machine can list those.
+//! Reads passphrases. A passphrase is never an argument: other users of the machine can list
+//! arguments.
 
 use crate::failure::Failure;
 use console::Term;
@@ -8,7 +9,7 @@ use zeroize::Zeroizing;
 /// The longest passphrase, in bytes.
 const MAX_PASSPHRASE_BYTES: usize = 4_096;
 
-/// A passphrase that is there already.
+/// Reads an existing passphrase.
 pub(super) fn read(source: &str) -> Result<Zeroizing<String>, Failure> {
     check(match source.split_once(':') {
         Some(("env", variable)) => {
@@ -22,7 +23,7 @@ pub(super) fn read(source: &str) -> Result<Zeroizing<String>, Failure> {
         }
         Some(("file", path)) => read_file(path)?,
         None if source == "prompt" => prompt("Passphrase: ")?,
-        // The source itself may be the passphrase, by mistake: it is not repeated.
+        // Do not repeat the source: it may be the passphrase itself, given by mistake.
         _ => {
             return Err(Failure::usage(
                 "`--passphrase` takes `env:VARIABLE`, `file:PATH` or `prompt`",
@@ -31,7 +32,7 @@ pub(super) fn read(source: &str) -> Result<Zeroizing<String>, Failure> {
     })
 }
 
-/// A new passphrase: at a terminal it is asked for twice.
+/// Reads a new passphrase; a terminal prompts for it twice.
 pub(super) fn choose(source: &str) -> Result<Zeroizing<String>, Failure> {
     let passphrase = read(source)?;
     if source == "prompt" && *prompt("Again: ")? != *passphrase {

@@ -15,7 +15,7 @@ pub(super) fn run(command: &SchemesCommand, options: &Options) -> Result<Exit, F
         let schemes: Vec<Value> = schemes.iter().map(as_json).collect();
         screen::print_json(&json!({ "schemes": schemes }))?;
     } else {
-        schemes.iter().for_each(tell);
+        schemes.iter().for_each(print_result);
     }
     Ok(Exit::Fine)
 }
@@ -31,7 +31,7 @@ fn as_json(scheme: &Scheme) -> Value {
     })
 }
 
-fn tell(scheme: &Scheme) {
+fn print_result(scheme: &Scheme) {
     let (id, description) = (screen::readable(scheme.id()), screen::readable(scheme.description()));
     screen::say(format!("{}  {description}", styled(BOLD, id)));
     for (rank, level) in scheme.levels().iter().enumerate() {

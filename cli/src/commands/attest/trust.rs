@@ -1,6 +1,7 @@
 //! `attest trust`: makes and edits a trust root from PEM files, so that no key has to be pasted into JSON by hand.
 //!
-//! INVARIANT: what is written was read as a trust root before, as `run` reads it. A file that is not one is left alone.
+//! INVARIANT: everything written parses as a trust root, with the parser that `run` uses. A file
+//! that is not a trust root is never changed.
 
 use super::{output, read, read_text};
 use crate::arguments::Options;
@@ -23,7 +24,7 @@ pub(super) fn run(command: &TrustCommand, options: &Options) -> Result<Exit, Fai
         TrustSubcommand::Remove(command) => remove(command)?,
         TrustSubcommand::List(command) => &command.trust_root,
     };
-    tell(path, &super::read_trust_root(path)?, options)
+    print_result(path, &super::read_trust_root(path)?, options)
 }
 
 fn add(command: &AddCommand) -> Result<&Path, Failure> {
@@ -79,9 +80,9 @@ fn add(command: &AddCommand) -> Result<&Path, Failure> {
     Ok(path)
 }
 
-/// What is written as it was typed, and is probably a mistake.
+/// Warns of arguments that are accepted as typed but are probably a mistake.
 fn warn_of(command: &AddCommand, has_scheme: bool) {
-    // A scheme of one's own may have any level, so without a name of the scheme this cannot be an error.
+    // A custom scheme may define any level, so without the scheme's name this cannot be an error.
     let is_known =
         |level: &str| Scheme::built_ins().iter().any(|scheme| scheme.level(level).is_some());
     for level in command.level.iter().filter(|level| !has_scheme && !is_known(level)) {
@@ -162,7 +163,7 @@ fn read_public_key(path: &Path) -> Result<PublicKey, Failure> {
         .map_err(|error: BadKey| Failure::usage(format!("the key `{}`: {error}", path.display())))
 }
 
-/// What a key is called by its file: `acme-2026.pem.pub` holds `acme-2026`.
+/// The key id that a file name implies: `acme-2026.pem.pub` holds `acme-2026`.
 fn id_of_file(path: &Path) -> Result<KeyId, Failure> {
     let mut name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for end in [".pub", ".pem"] {
@@ -176,7 +177,7 @@ fn id_of_file(path: &Path) -> Result<KeyId, Failure> {
     })
 }
 
-fn tell(path: &Path, root: &TrustRoot, options: &Options) -> Result<Exit, Failure> {
+fn print_result(path: &Path, root: &TrustRoot, options: &Options) -> Result<Exit, Failure> {
     if options.json {
         let signers: Vec<Value> = root.signers().iter().map(document).collect();
         screen::print_json(

@@ -1,4 +1,4 @@
-//! `attest verify`: the clauses against one document.
+//! `attest verify`: checks one document against the clauses.
 
 use super::{find_scheme, read, read_trust_root};
 use crate::arguments::Options;
@@ -19,9 +19,9 @@ use std::io::Read;
 use std::path::Path;
 use wire::StdioLaunch;
 
-/// The largest program file that is looked at.
+/// The largest program file that is read.
 const MAX_PROGRAM_BYTES: u64 = 1024 * 1024 * 1024;
-/// How much of it is held at once.
+/// The buffer size for reading it.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// `attest verify --json`.
@@ -39,7 +39,7 @@ pub(super) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
     if options.json {
         screen::print_json(&document(&outcome))?;
     } else {
-        tell(&outcome, options);
+        print_result(&outcome, options);
     }
     Ok(match outcome {
         Ok(_) => Exit::Fine,
@@ -59,7 +59,7 @@ fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>,
         Ok(document) => document,
         Err(denial) => return Ok(Err(denial)),
     };
-    // A file is not bound to itself: the document or the caller has to name its digest.
+    // A file cannot vouch for itself: the document or the caller has to name its digest.
     let bindings: Vec<Binding> =
         command.program_digest.clone().map(Binding::File).into_iter().collect();
     let program = match &command.program {
@@ -87,7 +87,8 @@ fn judge(command: &VerifyCommand) -> Result<Result<VerifiedAttestation, Denial>,
     Ok(document.verify(&root, &requirement))
 }
 
-/// The program's file by its digests, made with what it will be compared to, and the package that it is a file of.
+/// The digests of a program's file, with the algorithms needed for comparison, and the package that
+/// the file belongs to.
 fn look_at(path: &Path, wanted: [Option<&Digest>; 2]) -> Result<Program, Failure> {
     let algorithms: BTreeSet<Algorithm> =
         wanted.into_iter().flatten().map(Digest::algorithm).collect();
@@ -113,7 +114,8 @@ fn package_of(path: &Path) -> PackageSighting {
     PackageFinder::new(path, &launch, None).look()
 }
 
-/// The digests of at most so many bytes, and none of more. They are never held at once.
+/// The digests of a stream of at most `limit` bytes, or none if it is longer. Reads in pieces,
+/// never the whole file at once.
 fn digests(
     from: impl Read,
     mut hashers: Vec<DigestHasher>,
@@ -156,7 +158,7 @@ fn document(outcome: &Result<VerifiedAttestation, Denial>) -> VerdictDocument<'_
     }
 }
 
-fn tell(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
+fn print_result(outcome: &Result<VerifiedAttestation, Denial>, options: &Options) {
     match outcome {
         Ok(verified) => {
             let server = screen::readable(&format!("{} {}", verified.id(), verified.version()));

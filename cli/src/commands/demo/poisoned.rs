@@ -1,4 +1,5 @@
-//! What people fear of MCP: a description that gains an order to the model overnight. It is held, shown, and stopped.
+//! The best-known attack on MCP: a description that gains an instruction to the model overnight.
+//! The change is held, shown, and stopped.
 
 use super::gone_wrong;
 use super::session::{Called, Launch, Stage};
@@ -14,7 +15,7 @@ const SERVER: &str = "notes";
 const SCENARIO: &str = "poisoned_description";
 const TOOL: &str = "read_note";
 
-/// Tells the story and returns what was held.
+/// Plays the attack and returns the held change.
 pub(super) fn tell(teller: &Teller, stage: &Stage) -> Result<Review, Failure> {
     let id: ServerId = SERVER.parse().map_err(Failure::internal)?;
     let launch = Launch { id: &id, scenario: SCENARIO, gate_options: &[], server_options: &[] };
@@ -30,7 +31,8 @@ pub(super) fn tell(teller: &Teller, stage: &Stage) -> Result<Review, Failure> {
         "On Tuesday the description tells the model to read a key. The agent calls the tool:",
     );
     stage.change(&id)?;
-    // The server announces the change before it answers, so the gate has read it when this is answered.
+    // The server announces the change before it answers, so once the ping is answered the gate has
+    // seen it.
     session.ask("ping", &json!({}))?;
     let banner = held(session.call(TOOL, &json!({ "title": "Tuesday" }))?)?;
     if stage.has_reached(&id, "Tuesday")? {

@@ -1,4 +1,5 @@
-//! The stage of a demonstration: a home of its own, the gate in it as another process, and a client that speaks MCP to it.
+//! The setup of a demonstration: its own home, the gate as a separate process, and a client that
+//! speaks MCP to it.
 
 use super::gone_wrong;
 use crate::arguments::Options;
@@ -15,18 +16,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long an answer may take. The whole story takes a second or two.
+/// The timeout of a response. The whole demonstration takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the gate may take to end.
+/// How long the gate may take to exit.
 const ENDING: Duration = Duration::from_secs(10);
-/// How often it is looked whether it has.
+/// How often to check whether the gate has exited.
 const ENDING_INTERVAL: Duration = Duration::from_millis(2);
-/// The longest line that the gate may say.
+/// The longest line that the gate may send.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
-/// Lines that wait to be read.
+/// The capacity of the queue of received lines.
 const MAX_LINES: usize = 64;
 
-/// Where it is played. All of it is removed at the end.
+/// The folder of a demonstration, removed at the end.
 #[derive(Debug)]
 pub(super) struct Stage {
     folder: TempDir,
@@ -45,7 +46,7 @@ impl Stage {
         Workplace::open(&self.options)
     }
 
-    /// What the gate has written down of a server, judged.
+    /// The review of what the gate recorded for a server.
     pub(super) fn judged(&self, id: &ServerId) -> Result<Review, Failure> {
         self.workplace()?.review(id, now())
     }
@@ -54,18 +55,18 @@ impl Stage {
         self.folder.path().join(format!("{id}.{what}"))
     }
 
-    /// From now on the server of this id shows its other surface.
+    /// Makes the server with this id show its other surface from now on.
     pub(super) fn change(&self, id: &ServerId) -> Result<(), Failure> {
         Ok(std::fs::write(self.file(id, "state"), "after")?)
     }
 
-    /// Whether the server has ever read this word.
+    /// Whether the server has received this word in any message.
     pub(super) fn has_reached(&self, id: &ServerId, word: &str) -> Result<bool, Failure> {
         let read = std::fs::read(self.file(id, "record"))?;
         Ok(String::from_utf8_lossy(&read).contains(word))
     }
 
-    /// Starts the gate with a scenario's server behind it.
+    /// Starts the gate in front of a scenario's server.
     pub(super) fn start(&self, launch: &Launch<'_>) -> Result<Session, Failure> {
         let program = std::env::current_exe()?;
         let mut command = Command::new(&program);
@@ -84,7 +85,7 @@ impl Stage {
     }
 }
 
-/// What is started.
+/// What to start.
 #[derive(Debug)]
 pub(super) struct Launch<'a> {
     pub(super) id: &'a ServerId,
@@ -93,15 +94,15 @@ pub(super) struct Launch<'a> {
     pub(super) server_options: &'a [&'a str],
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Called {
-    /// The server's text.
+    /// Answered with this text from the server.
     Through(String),
     Held(HeldCall),
 }
 
-/// What the refusal of a held call says.
+/// The content of a held call's refusal.
 #[derive(Debug)]
 pub(super) struct HeldCall {
     pub(super) message: String,
@@ -109,7 +110,7 @@ pub(super) struct HeldCall {
     pub(super) kinds: Vec<String>,
 }
 
-/// A client in a session with the gate.
+/// A client with a session through the gate.
 #[derive(Debug)]
 pub(super) struct Session {
     child: Child,
@@ -134,7 +135,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The result of a request, or its error.
+    /// Sends a request and returns its result or error.
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
         self.last_id = self.last_id.saturating_add(1);
         let id = self.last_id;
@@ -186,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Ends as a client does that has finished: it closes the pipe.
+    /// Ends the session as a client does when it is done: by closing the pipe.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         self.input = None;
         let deadline = Instant::now() + ENDING;
@@ -199,7 +200,7 @@ impl Session {
         Ok(())
     }
 
-    /// As a machine that loses its power ends it.
+    /// Kills the gate, as a power failure would.
     pub(super) fn kill(mut self) -> Result<(), Failure> {
         self.child.kill()?;
         self.child.wait()?;
@@ -209,7 +210,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Also where something went wrong, nothing is left running.
+        // Leave no process running, even after an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,5 @@
-//! The one hold that a newcomer must see: pinned, called, changed, held, looked at, approved, called again.
+//! The default demonstration: a server is pinned, called, changed, held, reviewed, approved, and
+//! called again.
 
 use super::session::{Called, Launch, Session, Stage};
 use super::{gone_wrong, poisoned};
@@ -21,17 +22,17 @@ const SCENARIO: &str = "added_required";
 const TOOL: &str = "make_report";
 /// How old the gate's view may get if the server does not announce its change.
 const MAX_AGE_SECONDS: &str = "1";
-/// Long enough for the view to be too old.
+/// Long enough for the view to exceed that age.
 const UNTIL_TOO_OLD: Duration = Duration::from_millis(1_100);
 
-/// How the change comes about.
+/// How the change reaches the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The server says that its list is another.
+    /// The server announces that its list changed.
     Announced,
-    /// It does not.
+    /// The server does not announce it.
     Withheld,
-    /// It is made while neither server nor gate runs.
+    /// The change is made while neither server nor gate runs.
     WhileDown,
 }
 
@@ -68,7 +69,7 @@ impl Ending {
 pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     let teller = Teller { is_silent: options.json };
     let stage = Stage::new(options)?;
-    // What people fear comes first, in the story that is told without an option.
+    // The default demonstration starts with the poisoned description.
     let poisoned = match ending {
         Ending::Announced => Some(poisoned::tell(&teller, &stage)?),
         Ending::Withheld | Ending::WhileDown => None,
@@ -108,7 +109,7 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     teller.show(&held);
     let hash = approve(&stage, &held)?;
     teller.step(4, "It is what the vendor announced, so you approve it, by its hash:");
-    // Too long for one line of most terminals: continued as a shell reads it.
+    // Too long for one line of most terminals, so continue it the way a shell does.
     teller.say(format!("   $ holdpoint approve {id} \\"));
     teller.say(format!("       --hash {hash}"));
     teller.step(5, "The next call goes through:");
@@ -120,7 +121,7 @@ pub(super) fn run(ending: Ending, options: &Options) -> Result<Exit, Failure> {
     teller.close(poisoned.as_ref(), &held, &after)
 }
 
-/// What the client is shown, each tool with its hash.
+/// The tools that the client sees, each with its hash.
 pub(super) fn pinned(session: &mut Session) -> Result<Vec<(String, String)>, Failure> {
     let answer = session.ask("tools/list", &json!({}))?;
     let listed = answer.get("result").map(Value::to_string).unwrap_or_default();
@@ -132,7 +133,7 @@ pub(super) fn pinned(session: &mut Session) -> Result<Vec<(String, String)>, Fai
     if tools.is_empty() { Err(gone_wrong("no tool was listed")) } else { Ok(tools) }
 }
 
-/// Changes the server, and brings the client to where it may call again.
+/// Changes the server, and brings the client to a state in which it can call again.
 fn change(
     ending: Ending,
     stage: &Stage,
@@ -142,7 +143,8 @@ fn change(
     match ending {
         Ending::Announced => {
             stage.change(launch.id)?;
-            // The server says that it has changed before it answers anything, so the gate has read it when this is answered.
+            // The server announces the change before it answers, so once the ping is answered the
+            // gate has seen it.
             session.ask("ping", &json!({}))?;
             Ok(session)
         }
@@ -159,7 +161,7 @@ fn change(
     }
 }
 
-/// Approves all that waits; the hash by which it was.
+/// Approves everything that waits, and returns the hash that was approved.
 fn approve(stage: &Stage, held: &Review) -> Result<String, Failure> {
     let hash = held.surface_hash().ok_or_else(|| gone_wrong("nothing was observed"))?;
     let by = approver::name();
@@ -177,7 +179,7 @@ pub(super) fn through(called: Called) -> Result<String, Failure> {
     }
 }
 
-/// Who tells the story, where it is told in words.
+/// Prints the demonstration's text, unless it is silent.
 #[derive(Debug)]
 pub(super) struct Teller {
     is_silent: bool,

@@ -11,12 +11,12 @@ use gate::verdict::Verdict;
 use serde::Serialize;
 use serde_json::json;
 
-/// One case as it went.
+/// The result of one case.
 #[derive(Debug, Serialize)]
 struct Row {
     scenario: &'static str,
     predicted: String,
-    /// What the answer on the wire said.
+    /// The verdict in the response to the client.
     actual: String,
     kinds: Vec<String>,
 }
@@ -54,20 +54,21 @@ pub(super) fn run(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-/// Lets the gate meet the server, changes it, and calls.
+/// Lets the gate pin the server, changes the server, and calls the tool.
 fn play(stage: &Stage, case: Case) -> Result<Row, Failure> {
     let id: ServerId = case.name.parse().map_err(Failure::internal)?;
     let launch = Launch { id: &id, scenario: case.name, gate_options: &[], server_options: &[] };
     let mut session = stage.start(&launch)?;
     session.ask("tools/list", &json!({}))?;
     stage.change(&id)?;
-    // The server says that it has changed before it answers anything, so the gate has read it when this is answered.
+    // The server announces the change before it answers, so once the ping is answered the gate has
+    // seen it.
     session.ask("ping", &json!({}))?;
     let called = session.call(&case.tool, &json!({ "title": "called-after-the-change" }))?;
     session.end()?;
     let has_reached = stage.has_reached(&id, "called-after-the-change")?;
     let (actual, kinds) = match (called, has_reached) {
-        // A call that goes through says nothing of a change: what there was is in the record.
+        // The response to an allowed call does not mention changes: read them from the record.
         (Called::Through(_), true) => (Verdict::Proceed.to_string(), recorded_kinds(stage, &id)?),
         (Called::Held(held), false) => (held.verdict, held.kinds),
         (Called::Through(_), false) => return Err(gone_wrong("an answer came without a request")),
@@ -88,7 +89,7 @@ fn recorded_kinds(stage: &Stage, id: &ServerId) -> Result<Vec<String>, Failure> 
 fn say_heading() {
     let heading = format!("{:<20} {:<13} {:<13} change", "scenario", "predicted", "the gate did");
     screen::say(styled(BOLD, heading));
-    // The surface that every case starts from: pinned and not judged, so it is no scenario.
+    // The surface that every case starts from is pinned but not judged, so it is not a scenario.
     screen::say(format!("{:<20} {:<13} {:<13} (baseline)", "base", "—", "—"));
 }
 

@@ -1,4 +1,4 @@
-//! `diff --call` and `diff --calls`: which calls to look at, and what becomes of each.
+//! `diff --call` and `diff --calls`: reads the calls and judges each.
 
 use crate::arguments::DiffCommand;
 use crate::failure::Failure;
@@ -9,10 +9,10 @@ use gate::call_verdict::{CallCase, CallVerdict};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The most calls of one command.
+/// The most calls per command.
 const MAX_CALLS: usize = 100_000;
 
-/// One call. The bytes of its arguments are kept: a member that is there twice is part of what is judged.
+/// One call. Its arguments are kept as bytes: a duplicate member is part of what is judged.
 struct NamedCall {
     tool: String,
     arguments: Option<Box<RawValue>>,
@@ -26,7 +26,7 @@ struct Line {
     arguments: Option<Box<RawValue>>,
 }
 
-/// What becomes of the calls that a command names, in their order; nothing where it names none.
+/// The verdicts of the calls that a command names, in their order; `None` if it names none.
 pub(super) fn judged(
     command: &DiffCommand,
     case: &CallCase<'_>,
@@ -57,7 +57,8 @@ pub(super) fn judged(
     calls.into_iter().map(|call| judge(call, case)).collect::<Result<_, _>>().map(Some)
 }
 
-/// `TOOL=ARGUMENTS`. A tool's name may have `=` in it, so the arguments begin with the first `={`.
+/// Parses `TOOL=ARGUMENTS`. A tool's name may contain `=`, so the arguments begin at the first
+/// `={`.
 fn read_option(text: &str) -> Result<NamedCall, Failure> {
     let wrong = |why: String| Failure::usage(format!("`--call {text}`: {why}"));
     let Some(at) = text.find("={") else {

@@ -1,4 +1,4 @@
-//! What a day of a server's history comes down to.
+//! Reduces a server's history to the events of one day.
 
 use gate::pins::Basis;
 use gate::posture::Posture;
@@ -7,10 +7,10 @@ use gate::time::Timestamp;
 use serde::Serialize;
 use store::{Day, HistoryEvent};
 
-/// The most entries that are named of one happening. More are counted.
+/// The most entries that are named per event. The others are only counted.
 pub(crate) const MAX_NAMED: usize = 20;
 
-/// Something that a digest reports.
+/// An event that a digest reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Happening {
     pub(crate) at: Timestamp,
@@ -24,18 +24,18 @@ pub(crate) struct Happening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum What {
-    /// Something began to be held.
+    /// A change began to be held.
     Held,
-    /// Something drifted, and the posture monitor serves it all the same.
+    /// A change was found but not held, because the posture is monitor.
     Noted,
     Pinned,
     Approved,
     Quarantined,
     Released,
     RolledBack,
-    /// Its host starts it without the gate from now on.
+    /// The gate was taken out of its host's file.
     Unwired,
-    /// Pins that did not authenticate were taken out.
+    /// Pins that did not authenticate were removed.
     Discarded,
 }
 
@@ -54,7 +54,7 @@ impl What {
         }
     }
 
-    /// Whether a line below the act names an entry of it.
+    /// Whether a history line below an act names an entry that this kind of event concerns.
     fn touches(self, line: &HistoryEvent) -> bool {
         match self {
             What::Pinned => line.action == "pin.added" && !is_auto(line),
@@ -66,8 +66,8 @@ impl What {
     }
 }
 
-/// What happened on the day, oldest first, and how many entries were accepted as benign. The history does not have the
-/// posture of the day, so it is the one that counts now.
+/// The events of the day, oldest first, and how many entries were accepted as benign. History does
+/// not record the posture of the day, so the current one is used.
 pub(crate) fn happenings(
     history: &[HistoryEvent],
     day: Day,
@@ -78,15 +78,15 @@ pub(crate) fn happenings(
     for lines in acts {
         let Some(own) = lines.first().filter(|own| Day::of(own.at) == day) else { continue };
         benign += lines.iter().filter(|line| line.basis == Some(Basis::Auto)).count();
-        for what in whats(own, lines, posture) {
+        for what in kinds_of_event(own, lines, posture) {
             happened.push(Happening::new(own, what, &named(lines, |line| what.touches(line))));
         }
     }
     (happened, benign)
 }
 
-/// What an act was, as far as it is anything to know of.
-fn whats(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<What> {
+/// The kinds of event that an act amounts to; empty if it is not worth reporting.
+fn kinds_of_event(own: &HistoryEvent, lines: &[HistoryEvent], posture: Posture) -> Vec<What> {
     let mut whats = Vec::new();
     if lines.iter().any(|line| What::Discarded.touches(line)) {
         whats.push(What::Discarded);

@@ -1,4 +1,4 @@
-//! Held changes and what people decided on them, as the ledger has them: also of past days.
+//! Held changes and what people decided on them, read from the ledger, which also has past days.
 
 use contract::change::{ChangeClass, ChangeKind};
 use gate::time::Timestamp;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use store::Day;
 
-/// A change that was found held, or decided on.
+/// A change that was found and held, or that a person decided on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct HeldChange {
     pub(crate) at: Timestamp,
@@ -22,9 +22,9 @@ pub(crate) struct HeldChange {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WhatOfHold {
     Held,
-    /// Approved by a person.
+    /// A person approved it.
     Overridden,
-    /// The server was stopped by a person.
+    /// A person stopped the server.
     Confirmed,
 }
 
@@ -38,7 +38,7 @@ impl WhatOfHold {
     }
 }
 
-/// A change as the ledger has it.
+/// A change as recorded in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
     #[serde(rename = "type")]
@@ -54,7 +54,7 @@ pub(crate) struct Hashes {
     pub(crate) after: Option<String>,
 }
 
-/// The safety-relevant changes of one server on the day, oldest first, each once.
+/// The safety-relevant changes of one server on the day, oldest first, without duplicates.
 pub(crate) fn held_changes(events: &[EventReceipt], server: &str, day: Day) -> Vec<HeldChange> {
     let of_server = events.iter().filter(|event| event.server_id.as_deref() == Some(server));
     let mut told = BTreeSet::new();
@@ -86,7 +86,7 @@ pub(crate) fn held_changes(events: &[EventReceipt], server: &str, day: Day) -> V
     changes
 }
 
-/// A kind that is not known here was written by a newer Holdpoint, and is told.
+/// Reports kinds that are unknown here as well: a newer Holdpoint wrote them.
 fn is_safety_relevant(change: &Change) -> bool {
     let class = |kind: &String| {
         ChangeKind::ALL.iter().find(|known| known.as_str() == kind).map(|kind| kind.class())

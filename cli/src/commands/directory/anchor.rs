@@ -15,7 +15,7 @@ use ledger::note::split;
 use serde_json::json;
 use wire::dialer::Dialer;
 
-/// The most anchors that are looked at for an upgrade.
+/// The most pending anchors that are checked per upgrade.
 const MAX_PENDING: usize = 1_000;
 
 pub(super) fn run(command: &AnchorCommand, options: &Options) -> Result<Exit, Failure> {
@@ -46,11 +46,16 @@ fn submit_newest(named: &DirectoryPlace, options: &Options) -> Result<Exit, Fail
     let state = AnchorState::of(&proof);
     let anchor = StoredAnchor { size, text, at: now(), proof: proof.write() };
     keep_anchor(&place.folders, &mut writer, &anchor).map_err(Failure::usage)?;
-    tell(options, size, &state, &place)?;
+    print_result(options, size, &state, &place)?;
     Ok(Exit::Fine)
 }
 
-fn tell(options: &Options, size: u64, state: &AnchorState, place: &Place) -> Result<(), Failure> {
+fn print_result(
+    options: &Options,
+    size: u64,
+    state: &AnchorState,
+    place: &Place,
+) -> Result<(), Failure> {
     let file = place.folders.data.join("anchors").join(format!("{size}.ots"));
     if options.json {
         screen::print_json(&json!({ "size": size, "state": state.to_string(), "file": file }))?;
@@ -76,7 +81,7 @@ fn upgrade_all(named: &DirectoryPlace, options: &Options) -> Result<Exit, Failur
                 keep_anchor(&place.folders, &mut writer, &anchor).map_err(Failure::usage)?;
             }
         }
-        tell(options, anchor.size, &AnchorState::of(&proof), &place)?;
+        print_result(options, anchor.size, &AnchorState::of(&proof), &place)?;
     }
     Ok(Exit::Fine)
 }

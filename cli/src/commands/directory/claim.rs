@@ -1,4 +1,5 @@
-//! `holdpoint directory claim`: claims of ownership, for the operator. Owners use the API.
+//! `holdpoint directory claim`: the operator's commands for claims of ownership. Owners use the
+//! API.
 
 use super::place::Place;
 use crate::arguments::Options;
@@ -24,13 +25,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use wire::dialer::Dialer;
 
-/// The file of the secret that nonces are made of, with the keys.
+/// The file, in the folder of keys, that holds the secret for nonces.
 const CLAIMS_SECRET: &str = "claims.secret";
-/// The largest file of a public key.
+/// The largest public key file.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
-/// Claims that one command looks at.
+/// The most claims that one command checks.
 const MAX_CHECKED: usize = 1_000;
-/// The length of an Ed25519 key at the end of its DER form.
+/// The length of the Ed25519 key at the end of its DER form.
 const KEY_BYTES: usize = 32;
 
 pub(super) fn run(command: &ClaimCommand, options: &Options) -> Result<Exit, Failure> {
@@ -43,7 +44,7 @@ pub(super) fn run(command: &ClaimCommand, options: &Options) -> Result<Exit, Fai
     }
 }
 
-/// What looks at claims, as the settings say.
+/// The checker for claims, made from the settings.
 pub(super) fn checker(place: &Place) -> Result<Checker, Failure> {
     let settings = &place.settings;
     let mut publishers = Vec::new();
@@ -68,7 +69,7 @@ fn secret(place: &Place) -> Result<NonceSecret, Failure> {
     bytes.map(NonceSecret).map_err(|error| Failure::usage(format!("the secret of claims: {error}")))
 }
 
-/// A key as it is named: `ed25519:…`, or a file with a public key in PEM.
+/// Parses a key: `ed25519:…`, or a file with a public key in PEM.
 fn key(named: &str) -> Result<ClaimKey, Failure> {
     if named.starts_with("ed25519:") {
         return named.parse().map_err(Failure::usage);
@@ -80,7 +81,7 @@ fn key(named: &str) -> Result<ClaimKey, Failure> {
         return Err(wrong(&"too large for a public key"));
     }
     let pem = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    // Read as strictly as for a trust root; then only its last 32 bytes are the key.
+    // Parse as strictly as for a trust root first. The key is then the last 32 bytes.
     let pem = attest::PublicKey::from_pem(&pem).map_err(|error| wrong(&error))?.to_pem();
     let pem = pem.map_err(|error| wrong(&error))?;
     let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -90,7 +91,7 @@ fn key(named: &str) -> Result<ClaimKey, Failure> {
     ClaimKey::from_bytes(bytes).map_err(|error| wrong(&error))
 }
 
-/// The server, which has to be listed, and the key.
+/// The server, which must be listed, and the key.
 fn claimed(command: &ClaimStart, database: &Database) -> Result<(SubjectId, ClaimKey), Failure> {
     let server: SubjectId = command.server.parse().map_err(Failure::usage)?;
     let key = key(&command.key)?;
@@ -126,7 +127,7 @@ fn claim_line(claim: &StoredClaim) -> String {
     format!("{}: {} by {domain} ({method}){from}{failures}", claim.server, claim.state.as_str())
 }
 
-fn tell(claims: &[StoredClaim], options: &Options) -> Result<Exit, Failure> {
+fn print_result(claims: &[StoredClaim], options: &Options) -> Result<Exit, Failure> {
     if options.json {
         let claims: Vec<Value> = claims.iter().map(claim_value).collect();
         screen::print_json(&json!({ "claims": claims }))?;
@@ -145,7 +146,7 @@ fn tell(claims: &[StoredClaim], options: &Options) -> Result<Exit, Failure> {
 fn list(named: &DirectoryPlace, options: &Options) -> Result<Exit, Failure> {
     let place = Place::read(named, options)?;
     let claims = place.database()?.claims(None).map_err(Failure::usage)?;
-    tell(&claims, options)
+    print_result(&claims, options)
 }
 
 fn start(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
@@ -218,7 +219,7 @@ fn verify(command: &ClaimVerify, options: &Options) -> Result<Exit, Failure> {
     if !options.json && !options.quiet {
         screen::remark(saying.sentence());
     }
-    tell(&[claim], options)
+    print_result(&[claim], options)
 }
 
 fn check(command: &ClaimCheck, options: &Options) -> Result<Exit, Failure> {
@@ -250,7 +251,7 @@ fn check(command: &ClaimCheck, options: &Options) -> Result<Exit, Failure> {
         screen::say("no claim is due");
         return Ok(Exit::Fine);
     }
-    tell(&claims, options)
+    print_result(&claims, options)
 }
 
 fn suspend(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
@@ -266,5 +267,5 @@ fn suspend(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
     if !options.json && !options.quiet {
         screen::remark(saying.sentence());
     }
-    tell(&[claim], options)
+    print_result(&[claim], options)
 }

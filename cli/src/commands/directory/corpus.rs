@@ -1,4 +1,4 @@
-//! `holdpoint directory corpus`: what the operator decides about the network's corpus.
+//! `holdpoint directory corpus`: the operator's decisions about the network's corpus.
 
 use super::place::Place;
 use crate::arguments::Options;
@@ -18,7 +18,7 @@ use gate::network::{CorpusVerdict, ReasonClass};
 use serde_json::{Value, json};
 
 const DAY_MS: i64 = 86_400_000;
-/// Servers and tools that a line names.
+/// How many servers or tools a line names.
 const NAMED: usize = 3;
 
 pub(super) fn run(command: &CorpusCommand, options: &Options) -> Result<Exit, Failure> {
@@ -35,7 +35,7 @@ fn definition(text: &str) -> Result<DefinitionHash, Failure> {
     text.parse().map_err(|_| Failure::usage("a definition hash has 64 hexadecimal digits"))
 }
 
-/// Tools in the log that have a definition.
+/// The tools in the log that have this definition.
 fn tools_with(model: &Model, definition: &str) -> Vec<String> {
     let named = |(server, tool): &(_, String)| format!("{server} {}", screen::name(tool));
     model.tools_with(definition).iter().take(NAMED).map(named).collect()
@@ -91,7 +91,7 @@ fn list(command: &CorpusList, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Definitions that the crawl's own screen found to be worse than it had said.
+/// Definitions that the crawl's own screen later graded worse than at first.
 fn found_later(command: &CorpusList, options: &Options) -> Result<Exit, Failure> {
     let place = Place::read(&command.place, options)?;
     let model = read_model(&place.database()?).map_err(Failure::usage)?;
@@ -151,7 +151,7 @@ fn adjudicate(command: &CorpusAdjudicate, options: &Options) -> Result<Exit, Fai
     let mut database = place.database()?;
     let decided = adjudication::adjudicate(&mut database, definition, verdict, reason, text, now())
         .map_err(Failure::usage)?;
-    tell(&place, &decided, options)
+    print_result(&place, &decided, options)
 }
 
 fn invalidate(command: &CorpusInvalidate, options: &Options) -> Result<Exit, Failure> {
@@ -164,11 +164,11 @@ fn invalidate(command: &CorpusInvalidate, options: &Options) -> Result<Exit, Fai
         Some(owner) => adjudication::invalidate_owner(&mut database, owner, text, now()),
         None => adjudication::invalidate(&mut database, &hashes, text, now()),
     };
-    tell(&place, &decided.map_err(Failure::usage)?, options)
+    print_result(&place, &decided.map_err(Failure::usage)?, options)
 }
 
-/// Says what is served from here on, and has the advisories published.
-fn tell(place: &Place, decided: &Decided, options: &Options) -> Result<Exit, Failure> {
+/// Prints what is served from now on, and publishes the advisories.
+fn print_result(place: &Place, decided: &Decided, options: &Options) -> Result<Exit, Failure> {
     let saying = match decided.advisories.is_empty() {
         true => None,
         false => Some(place.say_waiting()?),

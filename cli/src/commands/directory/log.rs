@@ -1,4 +1,4 @@
-//! `holdpoint directory log`: a skeptic's look at any directory's log.
+//! `holdpoint directory log`: checks and monitors the log of any directory.
 
 use crate::arguments::Options;
 use crate::arguments::directory::{
@@ -27,18 +27,18 @@ pub(super) fn run(command: &LogCommand, options: &Options) -> Result<Exit, Failu
     }
 }
 
-/// Requests of a person to a log of their choice: private addresses are theirs to reach.
+/// Fetches a log that the user named. Private addresses are allowed.
 pub(super) fn dialer() -> Dialer {
     Dialer::new(true, None).with_pause(Duration::ZERO)
 }
 
-/// The address of the log below that of its directory.
+/// The base URL of the log, below that of its directory.
 pub(super) fn base(url: &str) -> String {
     let url = url.trim_end_matches('/');
     if url.ends_with("/log") { url.to_owned() } else { format!("{url}/log") }
 }
 
-/// A public key from a file, or the key itself.
+/// Parses a public key given as text or as a file.
 pub(super) fn key_text(named: &str) -> Result<String, Failure> {
     if named.contains('+') && !Path::new(named).exists() {
         return Ok(named.to_owned());

@@ -1,4 +1,4 @@
-//! Which directory a command is about: its settings and its folders.
+//! The settings and folders of the directory that a command is about.
 
 use crate::arguments::Options;
 use crate::arguments::directory::DirectoryPlace;
@@ -12,11 +12,11 @@ use directory::writer::{Folders, LogWriter, WriteError};
 use settings::directory::DirectorySettings;
 use store::Home;
 
-/// What became of statements that were left for the log.
+/// What happened to statements queued for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Saying {
     Published,
-    /// The process that writes says them soon.
+    /// Left for the running directory, which publishes them shortly.
     Left,
 }
 
@@ -50,13 +50,13 @@ impl Place {
         Ok(Place { settings, folders: Folders { data, keys } })
     }
 
-    /// The database, for what needs no lease.
+    /// Opens the database, for operations that need no lease.
     pub(crate) fn database(&self) -> Result<Database, Failure> {
         create_private_folder(&self.folders.data)?;
         Database::open(&self.folders.database()).map_err(Failure::usage)
     }
 
-    /// Has what was left for the log said and published, unless a directory that runs does that.
+    /// Publishes the queued statements, unless a running directory does.
     pub(crate) fn say_waiting(&self) -> Result<Saying, Failure> {
         let url = self.settings.public_url();
         match LogWriter::open(&self.folders, &url, self.settings.signer.as_deref(), now()) {

@@ -1,11 +1,11 @@
-//! Every finding that `doctor` can report, in one table: its code, which programs rely on, and how grave it is. Each has
-//! a paragraph in `docs/doctor.md`, which `holdpoint help doctor#CODE` prints.
+//! Every finding that `doctor` can report: its code, which programs rely on, and its severity.
+//! `docs/doctor.md` has a paragraph on each, which `holdpoint help doctor#CODE` prints.
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FindingState {
     Ok,
-    /// Worth knowing, and configured on purpose.
+    /// Worth knowing, but configured on purpose.
     Note,
     /// The user is less protected than they may think.
     Wrong,
@@ -21,7 +21,7 @@ impl FindingState {
     }
 }
 
-/// Makes the enum and its table from the same lines, so that neither can have a code that the other has not.
+/// Makes the enum and its table from the same lines, so that they cannot disagree.
 macro_rules! codes {
     ($($code:ident, $name:literal, $state:ident;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ codes! {
 }
 
 impl Code {
-    /// The command that explains it.
+    /// The command that explains the finding.
     pub(crate) fn page(self) -> String {
         format!("holdpoint help doctor#{}", self.as_str())
     }
@@ -107,7 +107,7 @@ mod tests {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/doctor.md")).unwrap()
     }
 
-    /// A heading for each code, and no heading of a code that is gone.
+    /// Each code has exactly one heading, and no heading lacks a code.
     #[test]
     fn every_code_is_explained_once() {
         let page = page();

@@ -1,4 +1,5 @@
-//! The file that an entry names with `envFile`, whose variables its host gives to the gate, too.
+//! Reads the file that an entry names with `envFile`. The host passes its variables to the gate as
+//! well.
 
 use hosts::{Config, Scope, is_own_variable};
 use std::path::{Path, PathBuf};
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The largest file that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The variables in it that decide how the gate itself runs. `None` if the file cannot be found or read from here.
+/// The variables in the file that affect the gate itself. `None` if the file cannot be found or
+/// read from here.
 pub(super) fn own_variables(named: &str, config: &Config) -> Option<Vec<(String, String)>> {
     let path = locate(named, config)?;
     if std::fs::metadata(&path).ok()?.len() > MAX_BYTES {
@@ -17,10 +19,11 @@ pub(super) fn own_variables(named: &str, config: &Config) -> Option<Vec<(String,
     Some(own.collect())
 }
 
-/// Where the file is. Only a host knows what its other variables stand for.
+/// The path of the file. A name with variables cannot be resolved: only the host knows their
+/// values.
 fn locate(named: &str, config: &Config) -> Option<PathBuf> {
     let project = match config.scope {
-        // `.vscode/mcp.json` and the like lie one folder below the project's.
+        // `.vscode/mcp.json` and similar files are one folder below the project's.
         Scope::Project => config.path.parent().and_then(Path::parent),
         Scope::User => None,
     };
@@ -38,7 +41,7 @@ fn locate(named: &str, config: &Config) -> Option<PathBuf> {
     (!path.to_string_lossy().contains('$')).then_some(path)
 }
 
-/// A line of the file, as every reader of such files takes it.
+/// Parses a line the way common readers of such files do.
 fn variable(line: &str) -> Option<(String, String)> {
     let line = line.trim();
     let line = line.strip_prefix("export ").unwrap_or(line);

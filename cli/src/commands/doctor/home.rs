@@ -20,13 +20,13 @@ use store::{Home, HomeError, IncidentStore, Store, Witnessed};
 /// The recorded servers and the settings.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// Servers with something pinned.
+    /// Servers that have pins.
     pub(super) pinned: BTreeSet<String>,
     pub(super) configuration: Configuration,
     pub(super) home: PathBuf,
 }
 
-/// Returns what is recorded, if it could be read.
+/// Checks the home, and returns the recorded servers and settings if they could be read.
 pub(super) fn look(
     options: &Options,
     findings: &mut Vec<Finding>,
@@ -61,7 +61,7 @@ pub(super) fn look(
         }
     };
     look_at_settings(&home.config_path(), &configuration, findings)?;
-    // As `run` opens it: a gate that cannot hash arguments does not start.
+    // Open the key as `run` does: a gate that cannot hash arguments does not start.
     if let Err(error) = check_args_key(&home, configuration.receipts().args_hash) {
         findings.push(Finding::new(Code::ArgsKeyUnusable, error.to_string()));
     }
@@ -90,7 +90,8 @@ pub(super) fn look(
     }
 }
 
-/// A folder that was there before is used as it is: who made it may want others to see it.
+/// Reports a home that others can list. Not an error: a folder that existed before is used as it
+/// is, and its owner may want it visible.
 #[cfg(unix)]
 fn visible(path: &Path) -> Option<Finding> {
     let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).ok()?);
@@ -140,7 +141,7 @@ fn monitor(whom: &str, path: &Path) -> Finding {
     Finding::new(Code::PostureMonitor, sentence).fixed_by(fix)
 }
 
-/// A name that is spelled wrong asks nobody.
+/// A misspelled tool name would never trigger an approval.
 fn unknown_tool(id: &ServerId, tool: &str) -> Finding {
     let tool = gate::words::escape_hidden(tool);
     let sentence = format!(
@@ -197,7 +198,7 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
                 }
             }
         }
-        // A posture in a host's entry is found where the entries are looked at.
+        // A posture in a host's entry is reported together with the entry.
         let configured = workplace.configuration.settings(Some(id), None).posture;
         if configured == Posture::Monitor && general != Posture::Monitor {
             findings.push(monitor(&format!("for `{id}`"), &workplace.home.config_path()));
@@ -217,7 +218,8 @@ fn look_at_pins(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<Re
     Ok(record)
 }
 
-/// Servers whose ids an older version made from a word of their launch: that word is in every receipt of theirs.
+/// Servers whose ids an older version derived from a word of their launch: all their receipts
+/// contain that word.
 fn look_at_ids(workplace: &Workplace, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     for id in workplace.store.servers_named_by_launches()? {
         let sentence = format!(

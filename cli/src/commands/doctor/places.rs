@@ -1,4 +1,5 @@
-//! Hosts and the watcher: which servers start through the gate, and whether the gate that they name is there.
+//! Checks hosts and the watcher: which servers start through the gate, and whether the gate program
+//! that they name exists.
 
 use super::Finding;
 use super::codes::Code;
@@ -20,7 +21,7 @@ use hosts::{Config, Reason, Server, WiringState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Longer lists of names end with how many more there are.
+/// The most names in a list; the rest is counted.
 const MAX_NAMES: usize = 8;
 
 pub(super) fn look(
@@ -30,7 +31,7 @@ pub(super) fn look(
 ) -> Result<(), Failure> {
     let mut has_servers = false;
     let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // An unusable home has already been reported. Hosts are checked in any case.
+    // An unusable home is already reported. Check the hosts anyway.
     let files = crate::hosting::files(options).or_else(|_| crate::hosting::files_of_hosts())?;
     for config in files {
         match config.servers() {
@@ -134,7 +135,8 @@ fn look_at_file(
     }
 }
 
-/// The program that an entry names: gone, this one, or some other one that only has the name.
+/// Checks the program that each entry names: missing, this program, or another one with the same
+/// name.
 fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
     look_at_fetched(config, servers, findings);
     let programs: BTreeSet<Named<'_>> = servers.iter().filter_map(named).collect();
@@ -152,8 +154,8 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
         let shown = screen::name(program);
         let Some(found) = find(program, folders) else {
             let sentence = format!("{title}: `{shown}` is not there, `{path}` names it");
-            // `wire` corrects a path that is wrong, and a name that is in no folder of `PATH`. Only the host knows where
-            // it looks for a relative path.
+            // `wire` corrects a wrong absolute path, and a name that is not on `PATH`. Only the
+            // host knows what a relative path is relative to.
             let is_corrected = Path::new(program).is_absolute() || is_name(program);
             let fix =
                 if is_corrected { format!("holdpoint wire --config {word}") } else { again() };
@@ -178,7 +180,7 @@ fn look_at_programs(config: &Config, servers: &[Server], findings: &mut Vec<Find
     }
 }
 
-/// Entries that start the gate through a package manager, each time.
+/// Reports entries that start the gate through a package manager each time.
 fn look_at_fetched(config: &Config, servers: &[Server], findings: &mut Vec<Finding>) {
     let (title, path, word) = (config.host.title, config.path.display(), shell::path(&config.path));
     for server in servers {
@@ -193,7 +195,8 @@ fn look_at_fetched(config: &Config, servers: &[Server], findings: &mut Vec<Findi
     }
 }
 
-/// What an entry's arguments and variables change about its gate. Arguments go before the configuration.
+/// Reports what an entry's arguments and variables change about its gate. Arguments take precedence
+/// over the configuration.
 fn look_at_arguments(
     config: &Config,
     servers: &[Server],
@@ -234,7 +237,7 @@ fn look_at_arguments(
     }
 }
 
-/// The variables that decide how the gate of an entry runs: those of the entry, and those in the file that it names.
+/// The variables that affect the gate of an entry: those of the entry, and those in its `envFile`.
 fn gate_variables(
     name: &str,
     server: &Server,
@@ -266,14 +269,14 @@ fn gate_variables(
 
 type Pairs = [(String, String)];
 
-/// The home that an entry's gate uses: the one that its options name, else its variables.
+/// Reports an entry's gate that uses another home. Its options take precedence over its variables.
 fn look_at_home(
     name: &str,
     (options, variables): (&Pairs, &Pairs),
     (home, file): (&Path, &Path),
     findings: &mut Vec<Finding>,
 ) {
-    // Of one that is set twice, hosts take the one or the other.
+    // If a variable is set twice, hosts differ in which value they use.
     let value = |pairs: &Pairs, wanted: &str| {
         let is_wanted =
             |(name, value): &&(String, String)| is_same_name(name, wanted) && !value.is_empty();
@@ -307,12 +310,13 @@ fn look_at_home(
     findings.push(Finding::new(Code::EntryHome, sentence).fixed_by(fix));
 }
 
-/// On Windows names of variables have no case.
+/// Compares names of variables; on Windows they are case-insensitive.
 fn is_same_name(one: &str, other: &str) -> bool {
     one == other || cfg!(windows) && one.eq_ignore_ascii_case(other)
 }
 
-/// What a variable of an entry does to the gate itself. The home and `PATH` have findings of their own.
+/// What a variable of an entry changes about the gate itself. The home and `PATH` have findings of
+/// their own.
 fn effect(variable: &str) -> Option<&'static str> {
     match variable {
         "HOME" | "USERPROFILE" | "HOLDPOINT_HOME" | "PATH" => None,

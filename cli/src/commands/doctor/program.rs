@@ -1,4 +1,5 @@
-//! The binary itself: where it is, whether a shell finds it, and whether others could replace it.
+//! Checks the binary itself: where it is, whether a shell finds it, and whether others could
+//! replace it.
 
 use super::Finding;
 use super::codes::Code;
@@ -16,7 +17,7 @@ pub(super) fn look() -> Vec<Finding> {
     let first = format!("export PATH=\"{folder}:$PATH\"");
     let on_path = std::env::var_os("PATH").and_then(|path| find_in(crate::hosting::PROGRAM, &path));
     findings.push(match on_path {
-        // `npx` and `uvx` put their own folders first in `PATH`, for this one run.
+        // `npx` and `uvx` put their own folders first in `PATH`, for this run only.
         _ if is_in_package_folder(&program) => {
             let sentence = format!("holdpoint {version}, fetched by a package manager: `{shown}`");
             Finding::new(Code::ProgramFound, sentence)
@@ -51,7 +52,8 @@ pub(super) fn exposed(program: &Path) -> Vec<Finding> {
     paths.filter(|path| others_can_write(path)).map(finding).collect()
 }
 
-/// A folder like `/tmp`, where only owners may replace what is theirs, is as good as one that others cannot write to.
+/// Whether others can write to a path. In a sticky folder like `/tmp`, only owners can replace
+/// their files, so it counts as safe.
 #[cfg(unix)]
 fn others_can_write(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -60,7 +62,7 @@ fn others_can_write(path: &Path) -> bool {
     const STICKY: u32 = 0o1000;
     let Ok(found) = std::fs::metadata(path) else { return false };
     let is_ours = [0, rustix::process::getuid().as_raw()].contains(&found.uid());
-    // Many systems give each user a private group with the same number.
+    // Many systems give each user a private group whose number equals the user's.
     let is_own_group = found.gid() == found.uid();
     let is_open = found.mode() & OTHERS != 0 || found.mode() & GROUP != 0 && !is_own_group;
     let is_sticky = found.is_dir() && found.mode() & STICKY != 0;

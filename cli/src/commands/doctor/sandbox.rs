@@ -1,4 +1,4 @@
-//! What this system offers to confine servers with.
+//! Checks what this system offers for confining servers.
 
 use super::Finding;
 use super::codes::Code;
@@ -53,11 +53,11 @@ fn offered(support: &Support) -> String {
     parts.join(", ")
 }
 
-/// The profile that is shipped, for the program in its usual place.
+/// The shipped AppArmor profile, which names the program in its usual place.
 const PROFILE: &str = include_str!("../../../../dist/apparmor/holdpoint");
 const USUAL_PLACE: &str = "/usr/local/bin/holdpoint";
 
-/// A command that lets this program, and no other, make user namespaces.
+/// A command that lets only this program create user namespaces.
 fn profile(program: &str) -> String {
     let profile = PROFILE.replace(USUAL_PLACE, program);
     format!(

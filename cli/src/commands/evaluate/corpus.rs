@@ -6,11 +6,11 @@ use measure::friction::version_order;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// The most packages and the most releases of one that are read.
+/// The most packages that are read, and the most releases per package.
 const MAX_PACKAGES: usize = 10_000;
 const MAX_RELEASES: usize = 1_000;
 
-/// One server over its history.
+/// The releases of one server.
 #[derive(Debug)]
 pub(super) struct Package {
     pub(super) name: String,
@@ -18,7 +18,7 @@ pub(super) struct Package {
     pub(super) releases: Vec<Surface>,
 }
 
-/// A text with what it is known to be.
+/// A text with its known label.
 #[derive(Debug, Deserialize)]
 pub(super) struct LabelledText {
     pub(super) label: Label,
@@ -38,7 +38,7 @@ pub(super) enum Label {
 pub(super) struct Corpus {
     pub(super) packages: Vec<Package>,
     pub(super) texts: Vec<LabelledText>,
-    /// Releases that cannot be read.
+    /// The number of releases that cannot be read.
     pub(super) unreadable: usize,
 }
 
@@ -102,7 +102,7 @@ fn texts(root: &Path) -> Result<Vec<LabelledText>, Failure> {
     text.lines().enumerate().map(read).collect()
 }
 
-/// What a folder has, sorted.
+/// The contents of a folder, sorted.
 fn below(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let named = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", folder.display()));
     let entries = std::fs::read_dir(folder).map_err(named)?;

@@ -1,4 +1,4 @@
-//! The gate's figures: recall and false holds on mutations, friction over histories.
+//! The gate's results: recall and false holds on mutations, and friction over histories.
 
 use super::corpus::Corpus;
 use super::peer::{Peer, Said};
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 /// The postures that can stop anything.
 const POSTURES: [Posture; 3] = [Posture::Shield, Posture::Guard, Posture::Strict];
-/// The pooled recall that has to be shown, and over how many cases.
+/// The pooled recall to reach, and the minimum number of cases.
 const MIN_RECALL: f64 = 0.9;
 const MIN_CASES: usize = 100;
 
-/// How often a stratum was judged rightly.
+/// How many cases of a stratum were judged correctly.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     right: usize,
@@ -31,7 +31,7 @@ pub(super) struct GateFigures {
     packages: usize,
     held_out: usize,
     strata: BTreeMap<(Stratum, &'static str), Count>,
-    /// What each case came to, for calibration.
+    /// The outcome of each case, for calibration.
     judged: Vec<(String, Stratum, Posture, Judged)>,
     peer: Option<BTreeMap<Stratum, Count>>,
     friction: Friction,
@@ -104,7 +104,7 @@ impl GateFigures {
         safety.of - safety.right
     }
 
-    /// No miss in a safety stratum, and enough of the rest.
+    /// Whether no case of a safety stratum was missed and the others reach the recall.
     pub(super) fn passes(&self, posture: Posture) -> bool {
         let pool = self.pooled(posture, |role| role != Role::Harmless);
         let recall = lower(pool.right as f64, pool.of as f64);
@@ -229,14 +229,14 @@ impl GateFigures {
         }
     }
 
-    /// A line for each case and posture, as `calibrate report --outcomes` reads it.
+    /// One line per case and posture, in the format of `calibrate report --outcomes`.
     pub(super) fn outcomes(&self) -> String {
         let line = |(package, stratum, posture, judged): &(String, Stratum, Posture, Judged)| {
             let direction = match judged {
                 Judged::Stopped => "held",
                 Judged::Passed => "cleared",
             };
-            // A case has no moment of its own; the order within a cell is that of the packages.
+            // Cases have no timestamps; within a cell they are ordered by package.
             let line = json!({
                 "at": "2026-01-01T00:00:00Z",
                 "source": "held-out",
@@ -321,7 +321,7 @@ impl GateFigures {
     }
 }
 
-/// The kind of change that a stratum is about.
+/// The kind of change that a stratum tests.
 fn kind(stratum: Stratum) -> &'static str {
     match stratum {
         Stratum::SmuggledText | Stratum::SlowDrip | Stratum::OptionalAdded => {

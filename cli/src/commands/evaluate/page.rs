@@ -1,4 +1,5 @@
-//! Writes the tables and plots into a page, between two marks. What stands around them is a person's.
+//! Writes the tables and plots into a page, between two marks. The text around the marks is written
+//! by hand and stays as it is.
 
 use super::gate_table::GateFigures;
 use super::screen_table::ScreenFigures;
@@ -8,10 +9,10 @@ use std::path::Path;
 
 const BEGIN: &str = "<!-- begin: holdpoint evaluate -->\n";
 const END: &str = "<!-- end -->";
-/// Where the plots are, beside the page.
+/// The folder of the plots, next to the page.
 const PICTURES: &str = "pictures";
 
-/// Writes the page and its plots; returns what was written.
+/// Writes the page and its plots; returns the written paths.
 pub(super) fn write(
     page: &Path,
     gate: &GateFigures,
@@ -48,14 +49,14 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// What is before and behind the marks.
+/// The text before and after the marks.
 fn around(text: &str) -> Option<(&str, &str)> {
     let (before, rest) = text.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some((before, after))
 }
 
-/// The title of a plot, for those who do not see it.
+/// The title of a plot, used as alternative text.
 fn title(svg: &str) -> &str {
     let inside = svg.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
     inside.map_or("plot", |(title, _)| title)

@@ -1,4 +1,5 @@
-//! Another program on the same cases: `mcp-pin grade-drift`, which says what a changed tool definition introduces.
+//! Runs another program, `mcp-pin grade-drift`, on the same cases. It reports what a changed tool
+//! definition introduces.
 
 use crate::failure::Failure;
 use contract::surface::EntryType;
@@ -8,20 +9,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How much of a description its lock file keeps.
+/// How many characters of a description its lock file keeps.
 const PREVIEW: usize = 160;
 
 #[derive(Debug)]
 pub(super) struct Peer(PathBuf);
 
-/// What it says of a case.
+/// Its result for a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Said {
     /// The change introduces something: its graded mode refuses the tool.
     Introduced,
     /// Its graded mode lets the tool through.
     Nothing,
-    /// The case is not about a change of one tool.
+    /// Not run: the case is not about a change of a single tool.
     NotAsked,
 }
 

@@ -1,4 +1,5 @@
-//! The screen's figures: hostile texts by class, harmless ones, and the newest releases by dimension.
+//! The screen's results: hostile texts by class, harmless texts, and the newest releases by
+//! dimension.
 
 use super::corpus::{Corpus, Label};
 use super::table::{Table, at_least, at_most};
@@ -14,7 +15,7 @@ use measure::plot::{Row, rates};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Findings of at least a severity, of so many.
+/// How many of a set have findings of at least a severity.
 #[derive(Debug, Default, Clone, Copy)]
 struct Found {
     high: usize,
@@ -33,7 +34,7 @@ impl Found {
 #[derive(Debug)]
 pub(super) struct ScreenFigures {
     classes: BTreeMap<(Label, String), Found>,
-    /// Newest releases, by dimension.
+    /// Findings on the newest releases, by dimension.
     dimensions: BTreeMap<Dimension, Found>,
     servers: Found,
 }
@@ -193,7 +194,7 @@ fn screened(surface: &Surface, package: &str) -> Vec<Finding> {
     read(surface, &context).findings().cloned().collect()
 }
 
-/// A text as the description of a tool.
+/// A surface with one tool that has this text as its description.
 fn as_tool(text: &str) -> Surface {
     let mut quoted = Vec::new();
     escape_into(text, &mut quoted);

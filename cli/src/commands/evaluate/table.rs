@@ -7,7 +7,7 @@ pub(super) struct Table {
     pub(super) title: &'static str,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<Vec<String>>,
-    /// A sentence on how to read it.
+    /// A sentence on how to read the table.
     pub(super) note: String,
 }
 
@@ -48,12 +48,12 @@ fn barred<'c>(cells: impl Iterator<Item = &'c str>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-/// `17 of 18 (≥ 76.2 %)`: a rate that should be high, with the bound below it.
+/// `17 of 18 (≥ 76.2 %)`: a rate that should be high, with its lower bound.
 pub(super) fn at_least(hits: usize, of: usize) -> String {
     format!("{hits} of {of} (≥ {:.1} %)", 100.0 * lower(hits as f64, of as f64))
 }
 
-/// `0 of 70 (≤ 4.2 %)`: a rate that should be low, with the bound above it.
+/// `0 of 70 (≤ 4.2 %)`: a rate that should be low, with its upper bound.
 pub(super) fn at_most(hits: usize, of: usize) -> String {
     format!("{hits} of {of} (≤ {:.1} %)", 100.0 * upper(hits as f64, of as f64))
 }

@@ -1,20 +1,21 @@
-//! The servers of this machine's hosts, as tables of `gateway.toml` and as a policy. Secrets are named, never copied.
+//! Turns the servers of this machine's hosts into tables of `gateway.toml` and policies. Secrets
+//! are referred to by name, never copied.
 
 use crate::commands::wiring::short;
 use gate::server::ServerId;
 use hosts::{Config, FoundLaunch, FoundReach};
 use std::collections::BTreeSet;
 
-/// A server that hosts have, with the id that it gets here.
+/// A server found in hosts' files, with the id that it gets here.
 #[derive(Debug)]
 pub(super) struct FoundServer {
     pub(super) id: ServerId,
     launch: FoundLaunch,
-    /// The hosts that have it, and their files.
+    /// The hosts that have the server, and their files.
     places: Vec<String>,
 }
 
-/// The servers of these files. Those that are started or reached in the same way are one.
+/// The servers of these files. Servers that are started or reached in the same way are merged.
 pub(super) fn servers(files: &[Config]) -> Vec<FoundServer> {
     let mut found: Vec<FoundServer> = Vec::new();
     for config in files {
@@ -38,7 +39,7 @@ pub(super) fn servers(files: &[Config]) -> Vec<FoundServer> {
     found
 }
 
-/// An id made of a name, which no other server has.
+/// An id made from a name that no other server has.
 fn free_id(name: &str, taken: &BTreeSet<&ServerId>) -> Option<ServerId> {
     let mut slug = String::new();
     for c in name.to_lowercase().chars() {
@@ -55,7 +56,7 @@ fn free_id(name: &str, taken: &BTreeSet<&ServerId>) -> Option<ServerId> {
 }
 
 impl FoundServer {
-    /// Its table, with what a person has to decide.
+    /// The server's table, with notes on what a person has to decide.
     pub(super) fn table(&self) -> String {
         let mut table = Table::default();
         table.note(&format!(
@@ -117,7 +118,7 @@ impl FoundServer {
         table.text
     }
 
-    /// Why its table is off as it is written; `None` if it is complete.
+    /// Why the table is disabled as written; `None` if it is complete.
     fn left_to_fill_in(&self) -> Option<String> {
         match &self.launch.reach {
             FoundReach::Unclear(reason) => {
@@ -138,12 +139,12 @@ impl FoundServer {
         }
     }
 
-    /// Whether its table counts as it is written.
+    /// Whether the table takes effect as written.
     pub(super) fn is_complete(&self) -> bool {
         self.left_to_fill_in().is_none()
     }
 
-    /// The variables of the gateway that have its secrets.
+    /// The gateway's environment variables that must hold the server's secrets.
     pub(super) fn variables(&self) -> Vec<String> {
         match &self.launch.reach {
             FoundReach::Command { variables, .. } => {
@@ -156,7 +157,8 @@ impl FoundServer {
         }
     }
 
-    /// The gateway's variable for one of the server's: two servers may have different values under one name.
+    /// The gateway's variable for one of the server's: two servers may use one name for different
+    /// values.
     fn variable(&self, name: &str) -> String {
         let plain = |text: &str| -> String {
             text.chars()
@@ -170,7 +172,7 @@ impl FoundServer {
         }
     }
 
-    /// A policy by which a group may use all of it.
+    /// A policy that lets a group use all of the server.
     pub(super) fn policy(&self) -> String {
         let id = &self.id;
         format!(
@@ -179,7 +181,7 @@ impl FoundServer {
     }
 }
 
-/// Lines of a table; those of one that is off begin with `#:`, as elsewhere in the file.
+/// The lines of a table. Lines of a disabled table begin with `#:`, as elsewhere in the file.
 #[derive(Debug, Default)]
 struct Table {
     text: String,
@@ -198,7 +200,7 @@ impl Table {
     }
 }
 
-/// A string of TOML.
+/// A TOML string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -218,7 +220,7 @@ fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
 }
 
-/// Whether an address is on this machine, where the gateway goes only if it is told to.
+/// Whether an address is on this machine, which the gateway only connects to if it is told to.
 fn is_near(url: &str) -> bool {
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', ':']).next().unwrap_or_default();
@@ -263,7 +265,7 @@ mod tests {
         let changed = tables.replace("\"odd.name\" =", "ODD =");
         let settings = GatewaySettings::read(&changed, Path::new("/etc")).unwrap();
         assert_eq!(settings.servers.len(), 3, "{tables}");
-        // Without that, the mistake says what to change.
+        // Without the renaming, the error says which name to change.
         let mistakes = GatewaySettings::read(&tables, Path::new("/etc")).unwrap_err();
         assert!(
             mistakes.iter().any(|mistake| mistake.to_string().contains("odd.name")),

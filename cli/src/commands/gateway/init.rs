@@ -1,4 +1,5 @@
-//! `holdpoint gateway init`: a commented `gateway.toml` and a folder of policies to begin with. Nothing is overwritten.
+//! `holdpoint gateway init`: writes a commented `gateway.toml` and a folder of starter policies.
+//! Never overwrites anything.
 
 use super::found::{self, FoundServer};
 use crate::arguments::Options;
@@ -20,7 +21,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
     let folder = path.parent().unwrap_or(Path::new("")).join("policies");
     let found = found::servers(&hosting::files_of_hosts().unwrap_or_default());
     let text = with_servers(starter(), &found);
-    // The settings come first: if they are there already, nothing is written at all.
+    // Write the settings first: if they exist already, nothing is written at all.
     write_new(&path, &text)?;
     std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
     for (name, policy) in STARTER_POLICIES {
@@ -38,7 +39,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
     }
     if !options.quiet {
         screen::say(format!("{} and {} are written", path.display(), folder.display()));
-        tell_what_is_left(&path, &found);
+        print_remaining_steps(&path, &found);
     }
     Ok(Exit::Fine)
 }
@@ -46,7 +47,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
 /// The policies for the servers that were found.
 const SERVER_POLICIES: &str = "servers.cedar";
 
-/// The file to begin with, and the servers of this machine's hosts.
+/// The starter file, with the servers of this machine's hosts.
 fn with_servers(starter: &str, found: &[FoundServer]) -> String {
     if found.is_empty() {
         return starter.to_owned();
@@ -56,8 +57,8 @@ fn with_servers(starter: &str, found: &[FoundServer]) -> String {
     format!("{starter}{heading}{tables}")
 }
 
-/// Says in words what a person has to do before the gateway starts.
-fn tell_what_is_left(path: &Path, found: &[FoundServer]) {
+/// Tells the user what is left to do before the gateway can start.
+fn print_remaining_steps(path: &Path, found: &[FoundServer]) {
     if found.is_empty() {
         screen::say(
             "next: add a `[[server]]`, `holdpoint gateway --check`, `holdpoint key create --sub NAME`",

@@ -1,5 +1,6 @@
-//! `gateway.pid` in the home: which process is the gateway, and how its last reload went. The process holds a lock on it for
-//! as long as it runs, so that the number of a process that is gone is never signalled.
+//! `gateway.pid` in the home: the process id of the gateway, and the result of its last reload. The
+//! process holds a lock on the file while it runs, so that the id of a dead process is never
+//! signalled.
 
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -9,24 +10,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const NAME: &str = "gateway.pid";
-/// The most that is read of it.
+/// The largest size that is read.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-const LOOK: Duration = Duration::from_millis(5);
-const MAX_LOOKS: u32 = 200;
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_POLLS: u32 = 200;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GatewayProcess {
     pub(super) pid: i32,
     pub(super) config: PathBuf,
-    /// How often it was reloaded.
+    /// The number of reloads so far.
     pub(super) reloads: u64,
-    /// Whether the last reload changed anything, and its sentence.
+    /// Whether the last reload succeeded, and its message.
     pub(super) last: Option<(bool, String)>,
 }
 
-/// The file of the gateway that runs in this process.
+/// The file of the gateway in this process.
 #[derive(Debug)]
 pub(super) struct ProcessFile {
     file: File,
@@ -35,7 +36,7 @@ pub(super) struct ProcessFile {
 }
 
 impl ProcessFile {
-    /// `None` if another gateway has the file.
+    /// Returns `None` if another gateway holds the lock.
     pub(super) fn create(home: &Path, config: &Path) -> Result<Option<ProcessFile>, Failure> {
         let path = home.join(NAME);
         let mut options = OpenOptions::new();
@@ -56,7 +57,7 @@ impl ProcessFile {
     pub(super) fn note_reload(&mut self, is_done: bool, sentence: &str) {
         self.process.reloads += 1;
         self.process.last = Some((is_done, sentence.to_owned()));
-        // Only the command that waits for it is told later or not at all.
+        // A failed write only affects the command that waits for the reload.
         let _ = self.write();
     }
 
@@ -74,7 +75,7 @@ impl Drop for ProcessFile {
     }
 }
 
-/// The gateway that runs from a home, if one does.
+/// The gateway that runs from a home, if any.
 pub(super) fn find(home: &Path) -> Result<Option<GatewayProcess>, Failure> {
     let path = home.join(NAME);
     let file = match File::open(&path) {
@@ -82,7 +83,7 @@ pub(super) fn find(home: &Path) -> Result<Option<GatewayProcess>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::usage(format!("`{}`: {error}", path.display()))),
     };
-    // A gateway holds the lock. If it can be had, the process is gone.
+    // A running gateway holds the lock. If it is free, the process is gone.
     if file.try_lock_shared().is_ok() {
         return Ok(None);
     }
@@ -93,8 +94,8 @@ pub(super) fn find(home: &Path) -> Result<Option<GatewayProcess>, Failure> {
         (&file).take(MAX_BYTES).read_to_string(&mut text)?;
         match serde_json::from_str(&text) {
             Ok(process) => return Ok(Some(process)),
-            // The gateway is just writing it.
-            Err(_) if looks < MAX_LOOKS => std::thread::sleep(LOOK),
+            // The gateway may be writing the file right now.
+            Err(_) if looks < MAX_POLLS => std::thread::sleep(POLL_INTERVAL),
             Err(_) => {
                 let problem = "is locked and says nothing that can be read";
                 return Err(Failure::internal(format!("`{}` {problem}", path.display())));

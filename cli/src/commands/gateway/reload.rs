@@ -1,4 +1,5 @@
-//! `holdpoint gateway reload`: tells the gateway that runs from this home to read its settings again, and what came of it.
+//! `holdpoint gateway reload`: tells the gateway of this home to read its settings again, and
+//! reports the result.
 
 use super::process_file::{GatewayProcess, find};
 use crate::arguments::Options;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How long a reload may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Result<Exit, Failure> {
     let begun = Instant::now();
@@ -22,7 +23,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
             running.config.display()
         )));
     }
-    // A mistake is told without asking the gateway, which would refuse the file as well.
+    // Report a mistake here without signalling the gateway, which would refuse the file as well.
     super::read_settings(&running.config, home)?;
     hang_up(running.pid)?;
     let after = wait_for(home, begun, |process| process.reloads > running.reloads)?;
@@ -47,7 +48,7 @@ fn wait_for(
         match find(home)? {
             Some(process) if is_it(&process) => return Ok(process),
             None => return Err(Failure::unreachable("no gateway runs from this home")),
-            Some(_) if begun.elapsed() < PATIENCE => std::thread::sleep(LOOK),
+            Some(_) if begun.elapsed() < PATIENCE => std::thread::sleep(POLL_INTERVAL),
             Some(_) => {
                 let sentence = "the gateway was told to reload and has not said how it went";
                 return Err(Failure::unreachable(sentence));

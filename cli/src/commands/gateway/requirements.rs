@@ -1,11 +1,12 @@
-//! What `gateway --check` says of the nine requirements of a gateway: which ones a configuration meets, and where not, why.
+//! What `gateway --check` reports on the nine requirements for gateways: which ones a configuration
+//! meets, and why it does not meet the others.
 
 use policy::Trust;
 use settings::gateway::{
     ClientHosts, Credentials, GatewaySettings, NO_PROXY_RATIONALE, Reach, Transport,
 };
 
-/// Arguments are checked everywhere; where paths, URLs and rates are not, the operator is told.
+/// Arguments are always checked. Reports servers whose paths, URLs or rates are not.
 fn preflight(settings: &GatewaySettings) -> String {
     let unthrottled: Vec<String> = settings
         .servers
@@ -22,7 +23,7 @@ fn preflight(settings: &GatewaySettings) -> String {
     )
 }
 
-/// Programs that are not trusted run confined; those that do not are named.
+/// Untrusted programs must run confined. Reports those that do not.
 fn sandbox(settings: &GatewaySettings) -> String {
     let commands = settings.servers.values().filter_map(|server| match &server.reach {
         Reach::Command(command) => Some((server, command)),
@@ -50,7 +51,7 @@ fn sandbox(settings: &GatewaySettings) -> String {
     }
 }
 
-/// Callers' tokens end at the gateway. The servers that people sign in to instead are named.
+/// Callers' tokens end at the gateway. Reports servers that people sign in to instead.
 fn no_passthrough(settings: &GatewaySettings) -> String {
     let servers = settings.servers.values();
     let people = servers.filter(|server| matches!(&server.reach, Reach::Url(url) if matches!(url.credentials, Credentials::User(_))));
@@ -67,7 +68,7 @@ fn no_passthrough(settings: &GatewaySettings) -> String {
     )
 }
 
-/// The gateway signs people in for clients, or it says why the requirement is about nothing here.
+/// The gateway signs people in for clients; otherwise reports why the requirement does not apply.
 fn oauth_proxy(settings: &GatewaySettings) -> String {
     let Some(proxy) = &settings.oauth_proxy else {
         return format!("6 OAuth proxy: not applicable: {NO_PROXY_RATIONALE}");
@@ -87,7 +88,7 @@ fn oauth_proxy(settings: &GatewaySettings) -> String {
     )
 }
 
-/// One line for each requirement.
+/// One line per requirement.
 pub(super) fn lines(settings: &GatewaySettings) -> Vec<String> {
     let front = &settings.front;
     let has_identity =

@@ -21,12 +21,14 @@ struct Changed<'h> {
 
 /// One side of a change.
 enum Side {
-    /// There was none, or it is gone.
+    /// There was no entry, or it is gone.
     Nothing,
     Known(Entry),
-    /// The pin was withdrawn since, so its text counts as unaccepted, and the output is not a terminal.
+    /// Withheld: the pin was withdrawn since, so its text counts as unaccepted, and the output is
+    /// not a terminal.
     Withheld(Withheld),
-    /// The record has its hash and not its text: another program wrote it, and it was discarded.
+    /// The record has the entry's hash but not its text: another program wrote it, and it was
+    /// discarded.
     Lost,
 }
 
@@ -53,7 +55,7 @@ pub(super) fn run(
         let document = serde_json::json!({ "server": id, "act": act, "entries": entries });
         screen::print_json(&document)?;
     } else {
-        paged(!command.pager.no_pager, || tell(act, &changed));
+        paged(!command.pager.no_pager, || print_result(act, &changed));
     }
     Ok(Exit::Fine)
 }
@@ -114,7 +116,7 @@ fn document(changed: &Changed<'_>) -> serde_json::Value {
     })
 }
 
-fn tell(act: &HistoryEvent, changed: &[Changed<'_>]) {
+fn print_result(act: &HistoryEvent, changed: &[Changed<'_>]) {
     screen::say(act_line(act));
     if changed.is_empty() {
         screen::say("  this act changed no pin");

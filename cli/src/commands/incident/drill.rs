@@ -1,5 +1,6 @@
-//! `holdpoint incident drill`: how long a switch takes to every gateway on a store. Nothing is stopped: a number in the store
-//! is raised, and each process that follows the store reports that it has read it.
+//! `holdpoint incident drill`: measures how long a switch takes to reach every gateway on a store.
+//! Nothing is stopped: the command raises a number in the store, and each process that follows the
+//! store reports having read it.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -11,13 +12,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::{DrillSighting, DrillStore, Home, Location, NodeRegistry, StoreError};
 
-/// Within this a switch has to be known everywhere.
+/// The time within which every process must have seen the switch.
 const BOUND: Duration = Duration::from_secs(1);
-/// For so long it is waited for processes that are not registered, and no longer than this for those that are.
+/// `QUIET`: the minimum wait, for processes that are not registered. `PATIENCE`: the maximum wait,
+/// for registered ones.
 const QUIET: Duration = Duration::from_millis(1_200);
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked who has seen it. The measured times are that much too long at most.
-const LOOK: Duration = Duration::from_millis(5);
+/// The polling interval, which is also the largest error of the measured times.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Serialize)]
 struct DrillDocument {
@@ -50,12 +52,12 @@ pub(super) fn run(
     if options.json {
         screen::print_json(&document)?;
     } else {
-        tell(&document, options);
+        print_result(&document, options);
     }
     Ok(exit)
 }
 
-/// The nodes that have to report: those that are registered as there.
+/// The nodes that have to report: those registered as running.
 fn expected_nodes(
     home: &Home,
     location: &Location,
@@ -81,7 +83,7 @@ fn measure(
         if (has_all && begun.elapsed() >= QUIET) || begun.elapsed() >= PATIENCE {
             break;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let missing =
         expected.into_iter().filter(|(id, _)| !seen.keys().any(|sighting| sighting.node == *id));
@@ -99,7 +101,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn tell(document: &DrillDocument, options: &Options) {
+fn print_result(document: &DrillDocument, options: &Options) {
     for NodeDocument { place, seen_after_ms, .. } in &document.nodes {
         let place = styled(BOLD, screen::readable(place));
         screen::say(match seen_after_ms {

@@ -1,4 +1,5 @@
-//! `holdpoint network advisories`: what was found of contracts afterwards, joined with the calls of this home.
+//! `holdpoint network advisories`: joins later findings about contracts with the calls of this
+//! home.
 
 use super::announced::block_on;
 use crate::arguments::Options;
@@ -16,10 +17,11 @@ use ledger::receipt::{Decision, Entry, Reading};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The most different calls that are listed.
+/// The most distinct calls that are listed.
 const MAX_LISTED: usize = 1_000;
 
-/// Calls of one tool by one principal, while it had a definition that was found dangerous.
+/// Calls of one tool by one principal, made while the tool had a definition that was later found
+/// dangerous.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct AffectedCalls {
     definition_hash: DefinitionHash,
@@ -70,7 +72,7 @@ pub(super) fn run(command: &NetworkAdvisories, options: &Options) -> Result<Exit
     Ok(if affected.is_empty() { Exit::Fine } else { Exit::Held })
 }
 
-/// The definitions that count as dangerous: a later advisory may have withdrawn one.
+/// The definitions that still count as dangerous: a later advisory may withdraw an earlier one.
 fn standing(advisories: &[Advisory]) -> BTreeMap<String, Advisory> {
     let mut standing = BTreeMap::new();
     for advisory in advisories {
@@ -83,7 +85,8 @@ fn standing(advisories: &[Advisory]) -> BTreeMap<String, Advisory> {
     standing
 }
 
-/// The calls that were made with one of these definitions: the approved one, or the one that the server had then.
+/// The calls that were made with one of these definitions, either as approved or as the server had
+/// it then.
 fn affected(
     workplace: &Workplace,
     dangerous: &BTreeMap<String, Advisory>,

@@ -1,4 +1,5 @@
-//! What would be sent for this home as it is, and what the feed says of it. Nothing is sent here but what a caller asks for.
+//! The requests that the network would cause for this home, and what the feed says about it. Sends
+//! only what a caller asks for.
 
 use crate::configuration::Configuration;
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ use store::Store;
 /// How long a command waits for a directory.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// One request, and when it is made.
+/// A request, and when it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Announced {
     pub(super) purpose: &'static str,
@@ -36,7 +37,7 @@ pub(super) struct Announced {
     pub(super) request: String,
 }
 
-/// All requests that the state of this home leads to.
+/// All requests that the state of this home causes.
 pub(super) fn announced(
     workplace: &Workplace,
     settings: &NetworkSettings,
@@ -104,7 +105,7 @@ pub(super) fn announced(
     Ok(all)
 }
 
-/// When a definition is looked up, and how much the look-up can reveal where that is not known yet.
+/// When a definition is looked up, and how much the lookup may reveal if that is not known yet.
 fn when_met(definition: DefinitionHash, bits: Option<u8>) -> String {
     let when = "when a gate meets this change";
     match bits {
@@ -119,7 +120,7 @@ fn when_met(definition: DefinitionHash, bits: Option<u8>) -> String {
     }
 }
 
-/// What the configured model would be asked.
+/// The questions that the configured model would be asked.
 pub(super) fn questions(workplace: &Workplace, at: Timestamp) -> Result<Vec<Announced>, Failure> {
     let access = upper_tiers::access(workplace.home.path(), &workplace.configuration);
     let Some(settings) = access.consult else { return Ok(Vec::new()) };
@@ -136,7 +137,7 @@ pub(super) fn questions(workplace: &Workplace, at: Timestamp) -> Result<Vec<Anno
     Ok(printed.map(announced).collect())
 }
 
-/// Every change of every server that waits for a person.
+/// Every change of every server that waits for a decision.
 fn waiting(workplace: &Workplace, at: Timestamp) -> Result<Vec<Judgement>, Failure> {
     let mut waiting = Vec::new();
     for server in workplace.store.servers()? {
@@ -146,16 +147,17 @@ fn waiting(workplace: &Workplace, at: Timestamp) -> Result<Vec<Judgement>, Failu
     Ok(waiting)
 }
 
-/// What this home knows of the network, for commands that show pins and changes. Empty where the network is off.
+/// What this home knows from the network, for commands that show pins and changes. Empty if the
+/// network is off.
 pub(crate) struct LocalNetwork {
     settings: Option<NetworkSettings>,
     folder: NetworkFolder,
     feed: DriftFeed,
-    /// Buckets of reports that were asked for; `None` where there was no answer.
+    /// The report buckets asked for so far; `None` if the directory did not answer.
     asked: RefCell<HashMap<Bucket, Option<ReportBucket>>>,
 }
 
-/// How many other installs say that they met a change. Unconfirmed: anyone with a key can report.
+/// How many other installs report the same change. Unconfirmed: anyone with a key can report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct UnconfirmedReports {
     pub(crate) installs: u32,
@@ -169,7 +171,7 @@ impl UnconfirmedReports {
 }
 
 impl LocalNetwork {
-    /// Reads what was kept.
+    /// Reads the stored state.
     pub(crate) fn open(home: &Path, configuration: &Configuration) -> LocalNetwork {
         let settings = match configuration.network().is_named() {
             true => upper_tiers::access(home, configuration).network,
@@ -181,7 +183,7 @@ impl LocalNetwork {
         LocalNetwork { settings, folder, feed, asked: RefCell::default() }
     }
 
-    /// Reads the feed on if it is older than an hour. A directory that does not answer at once is not waited for.
+    /// Updates the feed if it is older than an hour. Does not wait for a slow directory.
     pub(crate) fn refreshed(mut self) -> LocalNetwork {
         let at = crate::observation::now();
         if let Some(settings) = &self.settings {
@@ -196,7 +198,7 @@ impl LocalNetwork {
                     file.refresh(&directory, folder, parameters.salt, at).await
                 };
                 if !matches!(block_on(read), Some(Ok(_))) {
-                    // It is not waited for again.
+                    // Do not wait for the directory again.
                     self.asked.borrow_mut().extend(Bucket::new(0, 0).map(|all| (all, None)));
                 }
                 self.feed = file.feed();
@@ -209,12 +211,12 @@ impl LocalNetwork {
         DirectoryClient::new(settings.clone(), &self.folder).within(PATIENCE)
     }
 
-    /// What the crawler saw of the same change.
+    /// The crawler's observation of the same change.
     pub(crate) fn advisory(&self, judgement: &Judgement) -> Option<DriftAdvisory> {
         self.feed.of_change(judgement)
     }
 
-    /// Tells what the crawler saw of these changes.
+    /// Prints what the crawler observed of these changes.
     pub(crate) fn remark_changes(&self, judgement: &SurfaceJudgement) {
         for entry in &judgement.entries {
             if let Some(advisory) = self.advisory(entry) {
@@ -223,7 +225,7 @@ impl LocalNetwork {
         }
     }
 
-    /// Tells which of these entries, pinned just now, the crawler saw change.
+    /// Prints which of these newly pinned entries the crawler has seen change.
     pub(crate) fn remark_pinned(&self, surface: &Surface) {
         for entry in surface.entries() {
             if let Some(advisory) = self.feed.pin_changed(entry.entry_hash()) {
@@ -232,7 +234,7 @@ impl LocalNetwork {
         }
     }
 
-    /// How many installs reported a change; `None` where that is not known, or none did.
+    /// How many installs reported a change; `None` if unknown or zero.
     pub(crate) fn reports(&self, judgement: &Judgement) -> Option<UnconfirmedReports> {
         let settings = self.settings.as_ref()?;
         let change = MetChange::of(judgement, crate::observation::now())?;
@@ -241,7 +243,7 @@ impl LocalNetwork {
         let (before, after) = (salt.fingerprint(change.before), salt.fingerprint(change.after));
         let bucket: Bucket = bucket_of(before.as_bytes(), cache.bits()?);
         let mut asked = self.asked.borrow_mut();
-        // A directory that did not answer once is not waited for again.
+        // Do not wait again for a directory that failed to answer once.
         if !asked.contains_key(&bucket) && asked.values().all(Option::is_some) {
             let answer = block_on(self.directory(settings).reports(bucket));
             asked.insert(bucket, answer.and_then(Result::ok));
@@ -251,7 +253,7 @@ impl LocalNetwork {
             report.fp_before == before && report.fp_after == after
         };
         let installs = reports.reports.iter().filter(is_it).map(|report| report.installs);
-        // A directory may send any numbers.
+        // Saturate: the directory may send any numbers.
         let installs = installs.fold(0, u32::saturating_add);
         (installs > 0).then_some(UnconfirmedReports { installs })
     }

@@ -1,11 +1,11 @@
-//! Writes `[network]` into holdpoint.toml as text: what else is there, comments included, stays as it is.
+//! Edits `[network]` in holdpoint.toml as text: everything else, comments included, stays as it is.
 
 use crate::failure::Failure;
 use settings::{Configuration, Network};
 use std::io::Write;
 use std::path::Path;
 
-/// The keys of the table that are written here. Others in it stay.
+/// The keys that are written. Other keys in the table stay.
 const OWN: [&str; 4] = ["url", "key", "allow_private", "contribute"];
 
 pub(super) fn write(path: &Path, network: &Network) -> Result<(), Failure> {
@@ -16,7 +16,7 @@ pub(super) fn write(path: &Path, network: &Network) -> Result<(), Failure> {
     };
     let text = with_table(&before, network);
     let read = Configuration::parse(&text);
-    // The file may name the table in a way that this does not know.
+    // The file may define the table in a form that this editor does not handle.
     if read.as_ref().map(|read| &read.of(None).network) != Ok(network) {
         return Err(Failure::usage(format!(
             "`{}` names `network` in a way that is not edited here: write `[network]` with `url` and `key` yourself",

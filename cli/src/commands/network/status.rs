@@ -1,4 +1,5 @@
-//! `holdpoint network status`: what was sent and what would be, byte for byte. It sends nothing.
+//! `holdpoint network status`: shows what was sent and what would be sent, byte for byte. Sends
+//! nothing.
 
 use super::announced::{Announced, announced, questions};
 use super::named;
@@ -14,12 +15,12 @@ use engine::network::{
 };
 use serde::Serialize;
 
-/// What is shown in place of a directory that is not named.
+/// Shown in place of a directory if none is named.
 const EXAMPLE_URL: &str = "https://directory.example.com";
-/// How many requests that were sent are shown without `--all`.
+/// How many sent requests are shown without `--all`.
 const SHOWN: usize = 10;
 
-/// What is said before anything was asked.
+/// The note shown before the first request.
 const FIRST_REQUEST: &str = "  The first request is the first one below. Its answer says how many bits of a hash name a bucket (0 to 14),
   and has the salt of fingerprints. Until then both are shown as zeros.";
 

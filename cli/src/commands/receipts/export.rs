@@ -1,4 +1,5 @@
-//! `holdpoint receipts export`: receipts in the forms of other tools, as a stream; or sent to collectors as they come.
+//! `holdpoint receipts export`: writes receipts in the formats of other tools, or sends new ones to
+//! collectors.
 
 use super::folder_if_any;
 use super::printing::{Reader, reader, remark_notes};
@@ -58,7 +59,7 @@ pub(crate) fn run(command: &ExportCommand, options: &Options) -> Result<Exit, Fa
     Ok(Exit::Fine)
 }
 
-/// Receipts tell who did what: the file is for its owner.
+/// Creates a file that only its owner can read: receipts record who did what.
 fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(true).write(true);
@@ -71,11 +72,11 @@ fn private_file(path: &Path) -> io::Result<File> {
 struct Written {
     receipts: u64,
     events: u64,
-    /// Lines that were left out because they cannot be read.
+    /// Lines that were left out because they cannot be parsed.
     unreadable: u64,
 }
 
-/// Writes everything that matches, each receipt when it is complete.
+/// Writes every matching receipt as soon as it is complete.
 fn write_all(
     folder: Option<&DiskFolder>,
     format: Format,
@@ -114,7 +115,7 @@ fn write_all(
         written.unreadable += notes.iter().filter(|note| note.line.is_some()).count() as u64;
         remark_notes(&notes);
         if is_end || is_read == Reader::Gone {
-            // With `--since` the decisions of some outcomes were left out on purpose.
+            // With `--since`, the decisions of some outcomes are left out on purpose.
             if joiner.strays() > 0 && filter.since.is_none() {
                 let strays = joiner.strays();
                 screen::remark(format!("{strays} outcomes belong to decisions that are missing"));
@@ -125,18 +126,18 @@ fn write_all(
 }
 
 fn finish(out: &mut impl Write, written: Written) -> Result<Written, Failure> {
-    // A reader that has closed the pipe has read enough.
+    // A closed pipe is not an error.
     let (Reader::There | Reader::Gone) = reader(out.flush())?;
     Ok(written)
 }
 
-/// Sends to the configured collectors until it is interrupted.
+/// Sends receipts to the configured collectors until interrupted.
 fn live(options: &Options) -> Result<Exit, Failure> {
     let home = Home::open(&home_path(options)?)?;
     let mut settings = Configuration::read(&home.config_path())?.export()?;
     settings.do_not_track = do_not_track(std::env::var_os("DO_NOT_TRACK").as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Signals are listened to before anything starts, so that none is missed.
+    // Install the signal handlers before anything starts, so that no signal is missed.
     let end = runtime.block_on(async { Ending::listen() })?;
     let sent = Arc::new(AtomicU64::new(0));
     let (counter, quiet, verbose) = (Arc::clone(&sent), options.quiet, options.verbose);
@@ -184,7 +185,7 @@ fn live(options: &Options) -> Result<Exit, Failure> {
     Ok(if is_faulty { Exit::Internal } else { Exit::Fine })
 }
 
-/// What tells a service to end.
+/// The signals that stop the command.
 struct Ending {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,

@@ -1,4 +1,5 @@
-//! `holdpoint receipts list`: the newest receipts, in the order of their decisions, and what comes after them.
+//! `holdpoint receipts list`: the newest receipts, ordered by decision, and optionally those that
+//! follow.
 
 use super::folder_if_any;
 use super::printing::{Reader, print, remark_notes};
@@ -10,7 +11,7 @@ use ledger::receipt::{Filter, Item, Newest, newest};
 use std::time::Duration;
 use store::receipts::DiskFolder;
 
-/// Between two looks for what is new.
+/// The polling interval for new receipts.
 const POLL: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(command: &ListCommand, options: &Options) -> Result<Exit, Failure> {
@@ -51,7 +52,7 @@ pub(crate) fn run(command: &ListCommand, options: &Options) -> Result<Exit, Fail
     Ok(Exit::Fine)
 }
 
-/// Calls and what people did; the chains' own bookkeeping where it is asked for.
+/// Shows calls and acts of people; the chains' own bookkeeping only on request.
 fn is_shown(item: &Item, command: &ListCommand) -> bool {
     match item {
         Item::Receipt(_) => !command.events,
@@ -59,7 +60,7 @@ fn is_shown(item: &Item, command: &ListCommand) -> bool {
     }
 }
 
-/// Shows new receipts until it is interrupted, or until its output is closed.
+/// Shows new receipts until interrupted or until the output is closed.
 fn follow(
     mut found: Newest<DiskFolder>,
     command: &ListCommand,

@@ -1,4 +1,4 @@
-//! How receipts are printed: a line each, for people or as JSON, as long as there is a reader.
+//! Prints receipts one per line, as text or as JSON, until the reader closes the output.
 
 use crate::arguments::Options;
 use crate::failure::Failure;
@@ -9,10 +9,10 @@ use ledger::receipt::{EventReceipt, Item, Note, Receipt, ReceiptState};
 use ledger::record::{OutcomeStatus, RulingResult};
 use std::io::{self, Write};
 
-/// So many things that went wrong while reading are told one by one.
+/// The most problems that are listed one by one.
 const MAX_TOLD_NOTES: usize = 20;
 
-/// Tells what could not be read. It is never a reason to stop.
+/// Prints what could not be read. The command continues.
 pub(crate) fn remark_notes(notes: &[Note]) {
     for note in notes.iter().take(MAX_TOLD_NOTES) {
         screen::remark(format!(
@@ -30,7 +30,7 @@ pub(crate) fn remark_notes(notes: &[Note]) {
     }
 }
 
-/// Whether there is still a reader.
+/// Whether the output is still open.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -38,7 +38,8 @@ pub(crate) enum Reader {
     Gone,
 }
 
-/// What writing one more line says of the reader. A pipe that was closed is the end of a listing, not a fault.
+/// Whether the reader is still there after a write. A closed pipe ends the listing without an
+/// error.
 pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::There),
@@ -47,7 +48,7 @@ pub(crate) fn reader(written: io::Result<()>) -> Result<Reader, Failure> {
     }
 }
 
-/// Prints an item as a line, for people or as JSON.
+/// Prints an item as one line, as text or as JSON.
 pub(crate) fn print(item: &Item, options: &Options) -> Result<Reader, Failure> {
     let written = if options.json {
         let text = serde_json::to_string(item)?;
@@ -83,7 +84,7 @@ fn receipt_line(receipt: &Receipt) -> String {
     )
 }
 
-/// How a call ended, or why there was none.
+/// How a call ended, or why it was not made.
 pub(crate) fn end(receipt: &Receipt) -> String {
     match (&receipt.outcome, receipt.state) {
         (Some(outcome), _) => {
@@ -107,7 +108,8 @@ pub(crate) fn end(receipt: &Receipt) -> String {
     }
 }
 
-/// What had changed, in the words of its kinds. The ledger has no text of a server, so no parameter is named.
+/// What had changed, by the names of the kinds. The ledger contains no server text, so no parameter
+/// is named.
 pub(crate) fn why(receipt: &Receipt) -> Vec<String> {
     let kinds = receipt.drift.iter().flat_map(|drift| &drift.kinds);
     let known =

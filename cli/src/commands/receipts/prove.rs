@@ -30,17 +30,17 @@ pub(crate) fn run(command: &ProveCommand, options: &Options) -> Result<Exit, Fai
             let older = read_file(path, MAX_CHECKPOINT_BYTES as u64)?;
             consistency(&folder, &keys, &older)
         }
-        // The arguments' rules ask for one of the three.
+        // clap requires one of the three arguments.
         (None, None) => return Err(Failure::usage("name a receipt, `--since FILE` or `--heads`")),
     };
-    // A proof is a document for a program, whether or not `--json` was typed.
+    // A proof is for programs: print JSON whether or not `--json` was given.
     screen::print_json(&document.map_err(failure)?)?;
     Ok(Exit::Fine)
 }
 
 fn failure(error: ProveError) -> Failure {
     match error {
-        // Signed for more lines than there are: some are gone.
+        // A checkpoint covers more lines than exist: some are missing.
         ProveError::Build(BuildError::TooFew { .. } | BuildError::Shrunk { .. }) => {
             Failure::evidence(error)
         }

@@ -1,4 +1,4 @@
-//! `holdpoint receipts show ID`: one receipt in full, with both its lines and where they stand.
+//! `holdpoint receipts show ID`: one receipt in full, with both of its lines and their positions.
 
 use super::folder_if_any;
 use super::printing::{end, remark_notes, why};
@@ -79,7 +79,7 @@ fn say(found: &Found) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every member that says something, nested ones by their path.
+/// Prints every non-empty member; nested members by their path.
 fn say_members(receipt: &Receipt) -> Result<(), Failure> {
     let mut lines = Vec::new();
     flatten("", &serde_json::to_value(receipt)?, &mut lines);

@@ -1,4 +1,5 @@
-//! `holdpoint receipts verify`: whether the evidence is whole, and what it can and cannot prove.
+//! `holdpoint receipts verify`: checks whether the evidence is complete, and says what it can and
+//! cannot prove.
 
 use super::{folder, keys, read_file};
 use crate::arguments::Options;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 /// The largest file of checkpoints that is read.
 const MAX_HEAD_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The bar is moved once in so many bytes.
+/// How many bytes pass between two updates of the progress bar.
 const PROGRESS_STEP_BYTES: u64 = 4 * 1024 * 1024;
 
 const PROVES: &str = "This proves that no line of these chains was removed, changed or inserted up to their newest checkpoints.";
@@ -32,7 +33,7 @@ pub(crate) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
         return check_proof(path, &keys, options);
     }
     let heads = read_heads(&command.head, &keys)?;
-    // A kept checkpoint proves that there were receipts.
+    // A kept checkpoint proves that receipts existed.
     let folder = folder(command.folder.as_deref(), options).map_err(|failure| {
         if heads.is_empty() {
             failure
@@ -54,12 +55,13 @@ pub(crate) fn run(command: &VerifyCommand, options: &Options) -> Result<Exit, Fa
     if options.json {
         screen::print_json(&as_json(&report, &keys, heads.len()))?;
     } else {
-        tell(&report, &keys, heads.len(), options);
+        print_result(&report, &keys, heads.len(), options);
     }
     Ok(if report.is_sound() { Exit::Fine } else { Exit::Evidence })
 }
 
-/// Every head has to verify: one that does not is no evidence of anything, and the user thinks it is.
+/// Reads the kept heads, all of which must verify: otherwise a user would rely on a head that
+/// proves nothing.
 fn read_heads(paths: &[PathBuf], keys: &Keyring) -> Result<Vec<Checkpoint>, Failure> {
     let mut heads = Vec::new();
     for path in paths {
@@ -98,7 +100,7 @@ fn as_json(report: &Report, keys: &Keyring, heads: usize) -> serde_json::Value {
     })
 }
 
-fn tell(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
+fn print_result(report: &Report, keys: &Keyring, heads: usize, options: &Options) {
     let segments: u64 = report.chains.iter().map(|chain| chain.segments).sum();
     let counts = [
         count(report.chains.len() as u64, "chain", "chains"),
@@ -187,7 +189,7 @@ fn check_proof(path: &std::path::Path, keys: &Keyring, options: &Options) -> Res
     Ok(Exit::Fine)
 }
 
-/// Progress on standard error, where that is a terminal.
+/// Progress on standard error, if it is a terminal.
 struct Bar {
     bar: Option<indicatif::ProgressBar>,
     bytes: Cell<u64>,

@@ -1,5 +1,5 @@
-//! What others made of a change, for the person who decides: the crawler's record, unconfirmed reports, a model's opinion.
-//! None of it is a verdict, and the words say so.
+//! Outside opinions on a change, for the person who decides: the crawler's record, unconfirmed
+//! reports, a model's opinion. None of it is a verdict, and the wording says so.
 
 use crate::commands::network::{LocalNetwork, UnconfirmedReports};
 use crate::screen;
@@ -37,7 +37,8 @@ impl Others {
         [advisory, reports, opinion].into_iter().flatten().collect()
     }
 
-    /// The same for a program; `None` where there is nothing. The rationale is untrusted text, shown only with a server's.
+    /// The same as JSON; `None` if there is nothing to report. The rationale is untrusted text and
+    /// only included where server text is.
     pub(super) fn document(&self, entry: &Judgement, text: ServerText) -> Option<Value> {
         let advisory = self.network.advisory(entry).map(|advisory| {
             json!({"seen": advisory.seen.as_str(), "kinds": advisory.kinds, "hour": advisory.hour,

@@ -1,4 +1,4 @@
-//! One waiting change: what it is called, its findings, how often it was used, before and after.
+//! Prints one waiting change: its name, its findings, how often it was used, before and after.
 
 use super::summary::Shared;
 use super::usage::{ParameterUsage, StoppedCalls};
@@ -13,19 +13,19 @@ use gate::judge::Judgement;
 pub(super) struct Paragraph<'a> {
     printable: Printable<'a>,
     text: ServerText,
-    /// Findings that the summary told for several entries at once.
+    /// Findings that the summary already reported for several entries.
     pub(super) shared: Option<&'a Shared>,
     pub(super) usage: Vec<ParameterUsage>,
     pub(super) stopped: Option<StoppedCalls>,
-    /// What others made of it.
+    /// Outside opinions on the change.
     pub(super) others: Vec<String>,
-    /// Calls are decided on one by one, and the change concerns none that is valid.
+    /// Whether calls are decided one by one and the change affects no valid call.
     pub(super) holds_no_call: bool,
-    /// Which one it is, of how many.
+    /// The position of this change, and the number of changes.
     pub(super) place: Option<(usize, usize)>,
 }
 
-/// One change in full, for the person who decides on it.
+/// Prints one change in full, for the person who decides on it.
 pub(crate) fn show_change(entry: &Judgement, text: ServerText) {
     Paragraph::new(entry, text).show();
 }
@@ -80,7 +80,7 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    /// The only finding of an entry that is not there any more: there is nothing to compare.
+    /// The only finding of an entry that was removed: there is nothing to compare.
     fn gone(&self) -> Option<&'a Finding> {
         let entry = self.printable.judgement;
         let [only] = entry.findings.as_slice() else { return None };
@@ -96,7 +96,8 @@ impl<'a> Paragraph<'a> {
         }
         let mut told_above = 0_usize;
         for finding in gravest_first(&entry.findings) {
-            // The others say how it differs from before, and there is no before.
+            // The other findings describe differences from before, and a new entry has no earlier
+            // version.
             if is_new && finding.kind != ChangeKind::MarkerFound {
                 continue;
             }
@@ -145,7 +146,8 @@ impl<'a> Paragraph<'a> {
     }
 }
 
-/// Whether it is about the server as a whole, which has one of it and cannot have it added.
+/// Whether an entry belongs to the server as a whole. Such an entry always exists and cannot be
+/// added.
 fn is_about_server(entry: &Judgement) -> bool {
     match entry.id.entry_type {
         EntryType::Instructions | EntryType::Identity | EntryType::Origin => true,

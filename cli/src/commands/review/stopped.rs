@@ -1,4 +1,5 @@
-//! What a server's sandbox stopped, beside the changes of its contract, with the line that would allow it.
+//! Shows, along with the changes of a server's contract, what its sandbox stopped and the line that
+//! would allow it.
 
 use crate::screen::{self, BOLD, DIM, YELLOW, readable, styled};
 use crate::target::Workplace;
@@ -7,14 +8,14 @@ use engine::confinement::{DeniedHost, RecordFile};
 use gate::server::ServerId;
 use serde_json::{Value, json};
 
-/// What was tried longer ago is not shown.
+/// Older attempts are not shown.
 const SHOWN_MILLISECONDS: i64 = 7 * 86_400_000;
 
-/// The hosts that a server was kept from lately, and that are not allowed by now.
+/// The hosts that the server was recently denied and that are still not allowed.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
     hosts: Vec<DeniedHost>,
-    /// The whole list that would allow them, with what is allowed already.
+    /// The complete list that would allow them, including what is allowed already.
     allow: Vec<String>,
 }
 
@@ -89,7 +90,7 @@ impl Stopped {
     }
 }
 
-/// The table of the configuration, with its id quoted where TOML needs that.
+/// The configuration table, with the id quoted where TOML needs it.
 fn table(id: &ServerId) -> String {
     match id.as_str().contains('.') {
         true => format!("[server.\"{id}\".sandbox] (a gateway's server: in its `sandbox`)"),

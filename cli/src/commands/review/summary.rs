@@ -1,5 +1,5 @@
-//! What waits of a server, in a few lines: how many entries, which kinds of change, the step of the version, and the
-//! findings that several entries have.
+//! Summarizes a server's waiting changes: how many entries, which kinds of change, the change of
+//! version, and findings that several entries share.
 
 use crate::report::{count, name_of};
 use crate::screen::{self, BOLD, DIM, styled};
@@ -13,13 +13,13 @@ use gate::server::ServerId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The most entries that a line about several names.
+/// The most entries that a shared line names.
 const MAX_NAMED: usize = 8;
 
-/// The findings that at least two entries have, by kind and sentence, each with the entries.
+/// The findings that at least two entries share, by kind and sentence, each with its entries.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// The gravest first.
+    /// The most severe first.
     findings: BTreeMap<(Reverse<ChangeClass>, ChangeKind, String), Vec<EntryId>>,
 }
 
@@ -39,7 +39,7 @@ impl Shared {
         Shared { findings }
     }
 
-    /// Whether the summary told a finding of this entry.
+    /// Whether the summary reported this finding.
     pub(super) fn has(&self, entry: &Printable<'_>, finding: &Finding) -> bool {
         may_be_shared(finding) && self.findings.contains_key(&key(entry, finding))
     }
@@ -49,7 +49,7 @@ fn key(entry: &Printable<'_>, finding: &Finding) -> (Reverse<ChangeClass>, Chang
     (Reverse(finding.class), finding.kind, entry.say(finding))
 }
 
-/// Each marker is shown with the text that it is in.
+/// Markers are not shared: each is shown with the text it is in.
 fn may_be_shared(finding: &Finding) -> bool {
     finding.kind != ChangeKind::MarkerFound
 }
@@ -88,7 +88,7 @@ pub(super) fn show(id: &ServerId, judged: &Review, shared: &Shared, text: Server
     for ((_, kind, sentence), entries) in &shared.findings {
         let told = shared_in_words(&waiting, entries, *kind, sentence, text);
         screen::say(format!("  • {told} {}", styled(DIM, format!("[{kind}]"))));
-        // Entries that were just named, or that are all there are, need no second line.
+        // Do not repeat the names of the previous line, and do not name all entries.
         if named == Some(entries) || entries.len() == waiting.len() {
             continue;
         }
@@ -102,7 +102,7 @@ pub(super) fn show(id: &ServerId, judged: &Review, shared: &Shared, text: Server
     }
 }
 
-/// A finding that several entries have, in the words of the first of them.
+/// A finding that several entries share, in the words of the first entry.
 fn shared_in_words(
     waiting: &[&Judgement],
     entries: &[EntryId],
@@ -161,7 +161,7 @@ fn kinds(waiting: &[&Judgement]) -> Vec<String> {
         .collect()
 }
 
-/// The version when the server was approved and the one that runs now, as far as the origin or the server says.
+/// The version at approval and the current version, according to the origin or the server.
 fn versions(judged: &Review, text: ServerText) -> String {
     let id = EntryId::only(EntryType::Origin);
     let version = |origin: &Entry| {

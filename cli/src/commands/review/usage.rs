@@ -1,4 +1,4 @@
-//! How often the parameters that a change is about were used: what a person would want to know before deciding.
+//! How often the parameters that a change affects were used, to help a person decide.
 
 use crate::failure::Failure;
 use crate::observation::now;
@@ -24,7 +24,7 @@ pub(crate) struct Usage {
     counts: HashMap<(ServerId, Counter), u64>,
 }
 
-/// One parameter that a change is about.
+/// A parameter that a change affects.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ParameterUsage {
     pub(crate) parameter: String,
@@ -53,7 +53,8 @@ impl Usage {
         self.counts.get(&(server.clone(), counter)).copied().unwrap_or(0)
     }
 
-    /// The accepted parameters that findings of the entry are about, each once; none where the tool was not called.
+    /// The accepted parameters that findings of the entry concern, each once; empty if the tool was
+    /// not called.
     pub(crate) fn of(&self, server: &ServerId, entry: &Judgement) -> Vec<ParameterUsage> {
         let calls = self.count(server, tool_called(&entry.id.key));
         if entry.id.entry_type != EntryType::Tool || calls == 0 {
@@ -71,7 +72,7 @@ impl Usage {
     }
 }
 
-/// How many calls a waiting change would have stopped, had it been there when they were made.
+/// How many of the recorded calls a waiting change would have stopped.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StoppedCalls {
     at_least: u64,
@@ -101,8 +102,9 @@ impl StoppedCalls {
 }
 
 impl Usage {
-    /// How many of the last calls a waiting change would have stopped, as far as the names of the parameters that they
-    /// used tell. Nothing where the change stops no call, or the tool was not called.
+    /// How many of the recent calls a waiting change would have stopped. An estimate from the names
+    /// of the parameters that they used. `None` if the change stops no call or the tool was not
+    /// called.
     pub(crate) fn stopped(
         &self,
         server: &ServerId,
@@ -121,7 +123,7 @@ impl Usage {
                 let certain = certain.chain(left_out.iter().map(|name| calls - count(name)));
                 let certain: Vec<u64> = certain.collect();
                 let possible: u64 = certain.iter().copied().chain(by_value.iter().map(count)).sum();
-                // Two parameters may have been used by the same calls, or by different ones.
+                // Two parameters may have been used by the same calls or by different ones.
                 let at_most = if is_open { calls } else { possible.min(calls) };
                 (certain.into_iter().max().unwrap_or(0), at_most)
             }
@@ -144,13 +146,13 @@ impl ParameterUsage {
     }
 }
 
-/// The parameter of a call that a finding is about, or is about a part of.
+/// The parameter that a finding concerns, in whole or in part.
 pub(crate) fn parameter(finding: &Finding) -> Option<String> {
     let step = finding.path.strip_prefix("/inputSchema/properties/")?.split('/').next()?;
     Some(step.replace("~1", "/").replace("~0", "~"))
 }
 
-/// A parameter that is new was in no call that could have been counted.
+/// Whether the parameter existed before. A new one cannot have been used by a counted call.
 fn is_accepted(entry: &Judgement, parameter: &str) -> bool {
     let Some(before) = &entry.before else { return false };
     let tool: serde_json::Value = serde_json::from_str(before.raw()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `review -i`: goes through the waiting changes one by one. Nothing acts on one key: an approval is confirmed by a whole
-//! word, and so is a quarantine.
+//! `review -i`: goes through the waiting changes one by one. No single key changes anything: an
+//! approval and a quarantine are each confirmed by a whole word.
 
 use super::others::Others;
 use super::paragraph::Paragraph;
@@ -17,7 +17,7 @@ use engine::acts::{Review, ReviewedHash, Shared, approve, hash_of, quarantine};
 use gate::judge::Judgement;
 use gate::server::{ServerId, ServerStatus};
 
-/// What `?` says.
+/// The text that `?` prints.
 const HELP: [&str; 5] = [
     "a           approve what is shown; you are asked to type `approve` before anything is written",
     "s           skip it: it goes on waiting",
@@ -90,7 +90,7 @@ pub(super) fn walk(
     Ok(if left > 0 && failed == Exit::Fine { Exit::Held } else { failed })
 }
 
-/// What a person wants to do with what was shown.
+/// The user's choice about the change that is shown.
 enum Chosen {
     Approve,
     Skip,
@@ -98,8 +98,8 @@ enum Chosen {
     Quit,
 }
 
-/// Asks until the answer is one of those that were offered. A server is stopped by the whole word alone: `q` quits, as it
-/// does in a pager.
+/// Asks until the answer is one of the choices. A quarantine needs the whole word; `q` quits, as in
+/// a pager.
 fn choose(asked: &Asked<'_>, place: usize, total: usize) -> Result<Chosen, Failure> {
     let all = if asked.is_first { " all of it" } else { "" };
     loop {
@@ -108,7 +108,7 @@ fn choose(asked: &Asked<'_>, place: usize, total: usize) -> Result<Chosen, Failu
             "a" | "approve" => return Ok(Chosen::Approve),
             "s" | "skip" => return Ok(Chosen::Skip),
             "quarantine" => return Ok(Chosen::Quarantine),
-            // The end of the input is an empty line, too.
+            // At the end of the input, the line is empty as well.
             "q" | "quit" | "" => return Ok(Chosen::Quit),
             "?" | "h" | "help" => HELP.iter().for_each(|line| screen::remark(format!("  {line}"))),
             _ => screen::remark("type `a`, `s`, `q`, `?` or `quarantine`"),
@@ -116,11 +116,11 @@ fn choose(asked: &Asked<'_>, place: usize, total: usize) -> Result<Chosen, Failu
     }
 }
 
-/// What is decided on at once.
+/// The changes that one answer decides on.
 struct Asked<'a> {
     entries: Vec<&'a Judgement>,
     hash: ReviewedHash,
-    /// It is the server's first approval, which is of all that it says.
+    /// Whether this is the server's first approval, which covers everything it says.
     is_first: bool,
 }
 
@@ -137,7 +137,7 @@ fn questions(judged: &Review) -> Vec<Asked<'_>> {
     asked.map(|hash| Asked { entries, hash, is_first: true }).into_iter().collect()
 }
 
-/// How a confirmation ended.
+/// The outcome of a confirmation.
 enum Approval {
     Given(Vec<Shared>),
     Withheld,
@@ -150,7 +150,7 @@ fn approve_asked(
 ) -> Result<Approval, Failure> {
     let review = workplace.review(id, now())?;
     let shown: Vec<EntryId> = asked.entries.iter().map(|entry| entry.id.clone()).collect();
-    // The server goes on meanwhile: only what was shown is approved.
+    // The server may have changed meanwhile: approve only what was shown.
     let choice = review.choose_shown(&shown, &asked.hash)?;
     let hash = &asked.hash;
     let what = match asked.entries.as_slice() {
@@ -161,7 +161,7 @@ fn approve_asked(
         many => format!("These are {} entries of server `{id}`, hash {hash}.", many.len()),
     };
     let what = sharing::decided_on(what, &review.server.siblings);
-    // It was shown right before the question.
+    // The change was shown right before the question.
     match approver::confirm(&workplace.configuration, &what, || ()) {
         Ok(()) => {}
         Err(failure) if failure.exit == Exit::Held => return Ok(Approval::Withheld),

@@ -1,4 +1,4 @@
-//! What a program that was tried used and was denied, and the lines that would allow it.
+//! What a tried program used and was denied, and the lines that would allow it.
 
 use crate::screen::{self, BOLD, DIM, YELLOW, readable, styled};
 use engine::confinement::holds_credentials;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 /// The most paths that are kept.
 const MAX_PATHS: usize = 2_000;
-/// The most lines that are shown of one kind.
+/// The most lines that are shown per kind.
 const MAX_SHOWN: usize = 40;
-/// What programs look for everywhere, and what belongs to the system.
+/// Paths that programs probe everywhere, and paths of the system.
 const NOISE: [&str; 4] = ["/proc", "/sys", "/dev", "/etc/ld.so"];
-/// What was seen.
+/// The accesses observed during a trial.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     blocked: BTreeMap<(String, Option<u16>), Blocked>,
     connected: BTreeSet<(String, u16)>,
-    /// Files that are there and were not shown, or shown read-only.
+    /// Existing files that were hidden or read-only.
     denied: BTreeMap<PathBuf, AccessKind>,
     pub(super) failed: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Findings {
         let is_told = match outcome {
             Outcome::Allowed => false,
             Outcome::Denied => true,
-            // Programs look for many files that are nowhere.
+            // Programs probe for many files that do not exist.
             Outcome::NotThere => path.exists() || kind == AccessKind::Write && has_parent(&path),
         };
         if is_told && !is_noise && path.is_absolute() {
@@ -59,9 +59,10 @@ impl Findings {
         }
     }
 
-    /// Paths that would have to be named, under `read` or under `write`.
+    /// The paths to add under `read`, or under `write` if `is_write`.
     fn paths(&self, is_write: bool) -> Vec<&Path> {
-        // A socket that is shown can be connected to, and what listens there may do anything: a person has to name it.
+        // Never propose a socket: whoever can connect to it can use the service behind it, so a
+        // person has to name it.
         let is_meant = |kind: AccessKind| {
             kind != AccessKind::Connect && (kind == AccessKind::Write) == is_write
         };
@@ -69,7 +70,7 @@ impl Findings {
             self.denied.iter().filter(|(path, kind)| is_meant(**kind) && !holds_credentials(path));
         let mut named: Vec<&Path> = Vec::new();
         for (path, _) in paths {
-            // A folder stands for what is below it; paths come in their order.
+            // A folder covers everything below it; the paths are sorted.
             if !named.iter().any(|known| path.starts_with(known)) {
                 named.push(path);
             }
@@ -84,7 +85,7 @@ impl Findings {
         hosts
     }
 
-    /// The lines of a table that would allow what was denied.
+    /// The table lines that would allow what was denied.
     fn lines(&self, profile: &Profile, learns: bool) -> Vec<String> {
         let list = |key: &str, known: Vec<String>, more: Vec<String>| {
             let is_new = |entry: &String| !known.contains(entry);
@@ -181,7 +182,7 @@ impl Findings {
     }
 }
 
-/// The `.git` that a path is in: it is written to as a whole or not at all.
+/// The `.git` folder that a path is in: writable as a whole or not at all.
 fn repository_of(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(|above| above.ends_with(".git")).map(Path::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The intent dimension: the model that `[judge]` names is asked about each tool, where the operator wants that.
+//! The intent dimension: asks the model in `[judge]` about each tool, if the operator wants that.
 
 use crate::arguments::Options;
 use crate::arguments::screen::ScreenCommand;
@@ -17,10 +17,10 @@ use gate::consult::{Answer, ModelOpinion, ModelSeverity};
 use gate::server::ServerId;
 use std::cell::Cell;
 
-/// Whose budget the questions of `screen` count against.
+/// The budget that questions of `screen` count against.
 const SERVER: &str = "screen";
 
-/// Reads a surface, and asks the model about it if that is asked for or configured.
+/// Screens a surface, and asks the model about it if requested or configured.
 pub(super) fn read_asking(
     surface: &Surface,
     context: &Context,
@@ -57,8 +57,8 @@ fn judge(command: &ScreenCommand, options: &Options) -> Result<Option<Configured
     }
 }
 
-/// An entry that could not be asked about counts as not judged. After a first failure nothing more is asked: a model that
-/// answers too slowly would keep the command waiting for every tool.
+/// An entry that could not be asked about counts as not judged. After the first failure no more
+/// questions are sent: a slow model would otherwise delay the command for every tool.
 fn ask(
     judge: &ConfiguredJudge,
     server: &ServerId,

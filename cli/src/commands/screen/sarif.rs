@@ -1,4 +1,4 @@
-//! A screening as a SARIF 2.1.0 document, for code scanning. It never has the server's words.
+//! A screening as a SARIF 2.1.0 document, for code scanning. Never contains the server's text.
 
 use super::Screened;
 use ::screen::finding::{Finding, Severity};
@@ -79,21 +79,21 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The line of the file in which the entry begins.
+/// The line of the file on which the entry begins.
 fn line(screened: &Screened, entry: &EntryId, text: &str) -> usize {
     let raw = screened.surface.entry(entry).map(Entry::raw);
     let at = raw.and_then(|raw| text.find(raw)).unwrap_or(0);
     1 + text.get(..at).unwrap_or("").matches('\n').count()
 }
 
-/// What stays the same for the same finding on the same definition.
+/// A fingerprint that is stable for the same finding on the same definition.
 fn fingerprint(screened: &Screened, finding: &Finding) -> String {
     let entry = screened.surface.entry(&finding.entry);
     let hash = entry.map(|entry| entry.entry_hash().to_string()).unwrap_or_default();
     contract::hash::sha256_hex(format!("{hash} {} {}", finding.rule, finding.pointer).as_bytes())
 }
 
-/// A path as a relative reference: what a URI cannot have is percent-encoded.
+/// A path as a relative reference, with characters that a URI cannot contain percent-encoded.
 fn percent(path: &str) -> String {
     use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
     const KEPT: &AsciiSet = &CONTROLS

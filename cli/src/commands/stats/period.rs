@@ -1,4 +1,4 @@
-//! What counters and history say of a period: pure sums, nothing else.
+//! Sums counters and history over a period. Pure functions, no I/O.
 
 use gate::counters::{Counter, MAX_ADDED_BUCKET};
 use gate::posture::Posture;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Count, Day, HistoryEvent};
 
-/// Days in UTC, both included.
+/// A range of days in UTC, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Days {
     pub(crate) from: Day,
@@ -19,13 +19,13 @@ pub(crate) struct Days {
 }
 
 impl Days {
-    /// So many days up to this one, it included.
+    /// The given number of days, ending with `to`.
     pub(crate) fn up_to(to: Day, number: u64) -> Days {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         Days { from: Day(to.0.saturating_sub(number.saturating_sub(1))), to }
     }
 
-    /// As many days right before.
+    /// The same number of days right before.
     pub(crate) fn before(self) -> Days {
         let to = Day(self.from.0.saturating_sub(1));
         let number = self.to.0.saturating_sub(self.from.0);
@@ -37,10 +37,10 @@ impl Days {
     }
 }
 
-/// All that a period is told by.
+/// The counts of a period.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Period {
-    /// Held changes that the ledger names: server, entry, and hash of what is held.
+    /// Held changes in the ledger, by server, entry and hash of the held change.
     #[serde(skip)]
     caught: BTreeSet<(String, String, String)>,
     pub(crate) calls: Calls,
@@ -48,7 +48,7 @@ pub(crate) struct Period {
     pub(crate) relists: u64,
     pub(crate) changes: Changes,
     pub(crate) people: People,
-    /// What a person answered to a hold, where the ledger says so.
+    /// What people decided on holds, according to the ledger.
     pub(crate) outcomes: Outcomes,
     pub(crate) would_hold: WouldHold,
     pub(crate) tiers: BTreeMap<u8, u64>,
@@ -71,7 +71,7 @@ pub(crate) struct Changes {
     pub(crate) noted: u64,
 }
 
-/// What people did, from history.
+/// Acts of people, from history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct People {
     pub(crate) approvals: u64,
@@ -80,7 +80,7 @@ pub(crate) struct People {
     pub(crate) rollbacks: u64,
 }
 
-/// Held changes that people decided on, each counted, from the ledger.
+/// Decisions on held changes, from the ledger, counted per change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Outcomes {
     pub(crate) confirmed: u64,
@@ -115,20 +115,20 @@ impl Serialize for WouldHold {
     }
 }
 
-/// Calls by the bucket of the time that Holdpoint added.
+/// Calls, by bucket of the time that Holdpoint added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Added(BTreeMap<u8, u64>);
 
-/// Below how many microseconds something was.
+/// An upper bound in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Below(u64),
-    /// In the last bucket, which has no end.
+    /// In the last bucket, which has no upper end.
     Unbounded,
 }
 
 impl Added {
-    /// A bound that so many of a hundred calls stayed below; none where no call was measured.
+    /// The bound below which this percentage of calls stayed; `None` if no call was measured.
     pub(crate) fn percentile(&self, percent: u64) -> Option<Bound> {
         let calls: u128 = self.0.values().map(|calls| u128::from(*calls)).sum();
         let needed = (calls * u128::from(percent)).div_ceil(100).max(1);
@@ -158,12 +158,12 @@ impl Serialize for Added {
 }
 
 impl Period {
-    /// Whether nothing happened at all.
+    /// Whether nothing happened.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Period::default()
     }
 
-    /// Adds a counter. One that is not known here was written by a newer Holdpoint.
+    /// Adds a counter. Ignores unknown ones, which a newer Holdpoint wrote.
     pub(crate) fn count(&mut self, count: &Count) {
         let Some(counter) = Counter::parse(&count.name) else { return };
         let value = count.value;
@@ -186,12 +186,12 @@ impl Period {
             Counter::Added(bucket) => {
                 add(self.added_latency_us.0.entry(bucket).or_default(), value);
             }
-            // Told by `review`, one by one.
+            // `review` reports these.
             Counter::ToolCalled(_) | Counter::ParameterUsed(_) => {}
         }
     }
 
-    /// Adds what people did to one server, of which this is all the history, in these days.
+    /// Adds what people did to one server in these days, given its full history.
     pub(crate) fn acts(&mut self, history: &[HistoryEvent], days: Days) {
         let acts = history.iter().filter(|event| event.act == event.seq && days.has(event.at));
         acts.for_each(|event| self.people.act(&event.action));
@@ -206,7 +206,8 @@ impl Period {
             let server = event.server_id.clone().unwrap_or_default();
             self.caught.insert((server, text(change.get("entry")), text(after)));
         }
-        // A gate counts what it holds each time that it starts. The ledger tells one change from another.
+        // A gate counts what it holds at each start, so prefer the ledger, which distinguishes
+        // changes.
         if !self.caught.is_empty() {
             self.changes.held = self.caught.len() as u64;
         }

@@ -1,4 +1,5 @@
-//! Servers of several hosts that are launched the same way, shown as one where they stand the same.
+//! Servers of several hosts that are launched the same way. They are shown as one if they are in
+//! the same state.
 
 use super::{Standing, bases, pinned};
 use crate::last_check::LastCheck;
@@ -7,21 +8,21 @@ use contract::surface::{Entry, EntryType};
 use gate::server::ServerId;
 use std::collections::BTreeSet;
 
-/// What is shown as one server.
+/// A group of servers that is shown as one.
 #[derive(Debug)]
 pub(super) struct OneByLaunch<'a> {
     pub(super) first: &'a Standing<'a>,
-    /// Others that are launched the same way and stand the same.
+    /// Other servers that are launched the same way and are in the same state.
     others: Vec<&'a ServerId>,
 }
 
-/// All servers in their order, each with those that are shown with it.
+/// All servers in order, grouped.
 pub(super) fn one_by_launch<'a>(servers: &'a [Standing<'a>]) -> Vec<OneByLaunch<'a>> {
     let mut groups: Vec<OneByLaunch<'a>> = Vec::new();
     for server in servers {
         let is_with = |group: &&mut OneByLaunch<'a>| {
             group.first.judged.server.siblings.contains(server.id)
-                && stands(group.first) == stands(server)
+                && shown_state(group.first) == shown_state(server)
         };
         match groups.iter_mut().find(is_with) {
             Some(group) => group.others.push(server.id),
@@ -40,7 +41,7 @@ impl OneByLaunch<'_> {
         self.ids().map(ServerId::as_str).collect::<Vec<_>>().join(", ")
     }
 
-    /// For what else a decision counts.
+    /// A sentence naming the servers outside of the group that a decision also applies to.
     pub(super) fn sentence(&self) -> Option<String> {
         let siblings = self.first.judged.server.siblings.iter();
         let elsewhere: Vec<ServerId> =
@@ -66,13 +67,13 @@ impl OneByLaunch<'_> {
     }
 }
 
-/// The host in an id that `wire` gave.
+/// The host part of an id made by `wire`.
 fn host_of(id: &ServerId) -> &str {
     id.as_str().split('.').next().unwrap_or_default()
 }
 
-/// Everything that is shown of a server but its name and since when it stands so.
-fn stands(standing: &Standing<'_>) -> impl PartialEq + use<> {
+/// Everything that is shown of a server, except its name and the time since when.
+fn shown_state(standing: &Standing<'_>) -> impl PartialEq + use<> {
     let Standing { judged, check, .. } = standing;
     let waiting: Vec<_> = judged
         .waiting()

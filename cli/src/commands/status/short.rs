@@ -1,5 +1,5 @@
-//! `holdpoint status --short`: one line for a prompt or a status bar. It reads what the last judgement left in the store;
-//! nothing is judged, started or reached, and no home is made.
+//! `holdpoint status --short`: one line for a prompt or a status bar. Reads the result of the last
+//! judgement from the store; judges, starts and contacts nothing, and creates no home.
 
 use crate::arguments::{Options, StatusCommand};
 use crate::configuration::Configuration;
@@ -13,14 +13,14 @@ use store::{Home, ServerRecord};
 #[derive(Debug, Default, Serialize, PartialEq, Eq)]
 struct ShortDocument {
     incident: bool,
-    /// Servers of which something is held, first approvals included.
+    /// Servers with something held, including first approvals.
     held: Vec<ServerId>,
     quarantined: Vec<ServerId>,
 }
 
 impl ShortDocument {
     fn add(&mut self, server: ServerRecord) {
-        // A record that cannot be trusted holds all of its server.
+        // A record that cannot be trusted holds the whole server.
         if server.lost.is_some() {
             return self.held.push(server.id);
         }
@@ -31,7 +31,7 @@ impl ShortDocument {
         }
     }
 
-    /// The line; `None` if there is nothing to tell.
+    /// The line; `None` if there is nothing to report.
     fn line(&self) -> Option<String> {
         let count = |servers: &[ServerId], word: &str| {
             (!servers.is_empty()).then(|| format!("{} {word}", servers.len()))
@@ -58,7 +58,7 @@ pub(super) fn run(command: &StatusCommand, options: &Options) -> Result<Exit, Fa
 fn read(command: &StatusCommand, options: &Options) -> Result<ShortDocument, Failure> {
     let path = home_path(options)?;
     let mut document = ShortDocument::default();
-    // A prompt is drawn before anything was pinned, too.
+    // Prompts are also drawn before anything was pinned.
     if !path.exists() {
         return Ok(document);
     }

@@ -1,11 +1,11 @@
-//! Removes Holdpoint's own files from a home, by name, and nothing else: a user who named another folder by mistake loses
-//! nothing.
+//! Removes Holdpoint's own files from a home, by name, and nothing else: naming the wrong folder by
+//! mistake destroys nothing.
 
 use crate::failure::Failure;
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Files in the home that only Holdpoint makes.
+/// Files in the home that only Holdpoint creates.
 const FILES: [&str; 11] = [
     "state.db",
     "state.db-wal",
@@ -19,11 +19,11 @@ const FILES: [&str; 11] = [
     "watch.json",
     "watch.lock",
 ];
-/// Written by a person, for Holdpoint.
+/// Settings, written by the user for Holdpoint.
 const SETTINGS: &str = "holdpoint.toml";
 const KEYS: [&str; 5] =
     ["pins.key", "receipts.key", "receipts.key.unused", "receipts.pub", "args.key"];
-/// Folders that are ours as a whole.
+/// Folders that belong to Holdpoint entirely.
 const FOLDERS: [&str; 3] = ["receipts", "wiring", "network"];
 
 /// A home that may be emptied.
@@ -33,7 +33,8 @@ pub(super) struct Purge {
 }
 
 impl Purge {
-    /// None where there is nothing. A folder that is not Holdpoint's, or that holds more than its home, is refused.
+    /// Returns `None` if there is no home. Refuses a folder that is not Holdpoint's, or that
+    /// contains more than its home.
     pub(super) fn of(home: &Path, user_home: &Path) -> Result<Option<Purge>, Failure> {
         if std::fs::symlink_metadata(home).is_err() {
             return Ok(None);
@@ -61,7 +62,7 @@ impl Purge {
             let folder = self.home.join(name);
             missing_is_fine(std::fs::remove_dir_all(&folder), &folder)?;
         }
-        // A folder with other files in it stays, with them.
+        // These fail, on purpose, if a folder still holds other files.
         let _ = std::fs::remove_dir(&keys);
         let _ = std::fs::remove_dir(&self.home);
         let left = std::fs::read_dir(&self.home).into_iter().flatten();
@@ -69,7 +70,7 @@ impl Purge {
     }
 }
 
-/// Whether Holdpoint has been at work in a folder: a key of its own, or its database.
+/// Whether a folder has one of Holdpoint's keys or its database.
 fn is_ours(home: &Path) -> bool {
     let keys = home.join("keys");
     let marks = KEYS.iter().map(|name| keys.join(name));

@@ -1,7 +1,9 @@
-//! One check of the hosts' files: wires or reports the servers that were added since the last one.
+//! One check of the hosts' files: wires or reports the servers that were added since the last
+//! check.
 //!
-//! Files are found by their names and times, every few seconds: hosts replace their files, make folders later than we
-//! start, and put them on file systems without change notifications.
+//! Changes are found by polling names and times every few seconds: hosts replace their files,
+//! create folders after the watcher has started, and may keep them on file systems without change
+//! notifications.
 
 use super::memory::{Known, Memory};
 use hosts::{Aim, Choice, Config, Server, Surroundings, WiringState, Workshop};
@@ -9,19 +11,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// A file can be changed without a new time or size: every so many looks all are read.
+/// A file can change without a new time or size, so after this many checks all files are read.
 pub(crate) const READ_ALL_EVERY: u64 = 12;
 
-/// What is done about a server that was added.
+/// What to do about a server that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
-    /// It is wired: the person said so beforehand.
+    /// Wire it: the user agreed in advance.
     Given,
-    /// It is reported.
+    /// Report it.
     Asked,
 }
 
-/// What a look found.
+/// An event found by a check.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) kind: EventKind,
@@ -35,11 +37,11 @@ pub(crate) struct Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
-    /// A server was added, and is guarded now.
+    /// A server was added and is now guarded.
     Wired,
     /// A server was added and is not guarded.
     Added,
-    /// A file cannot be read, or could not be changed.
+    /// A file could not be read or changed.
     Failed,
 }
 
@@ -53,7 +55,7 @@ impl EventKind {
     }
 }
 
-/// What tells that a file was written.
+/// The metadata that shows whether a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     modified: Option<SystemTime>,
@@ -68,7 +70,7 @@ pub(crate) struct Lookout {
     consent: Consent,
     memory: Memory,
     marks: BTreeMap<PathBuf, Mark>,
-    /// Said once each, until the file can be read again.
+    /// Each problem is reported once, until the file can be read again.
     problems: BTreeMap<PathBuf, String>,
     looks: u64,
 }
@@ -84,7 +86,7 @@ impl Lookout {
         Lookout { surroundings, workshop, consent, memory, marks, problems, looks: 0 }
     }
 
-    /// Looks at every file that was written since the last look.
+    /// Checks every file that was written since the last check.
     pub(crate) fn look(&mut self) -> Result<Vec<Event>, crate::failure::Failure> {
         if self.looks.is_multiple_of(READ_ALL_EVERY) {
             self.marks.clear();
@@ -98,7 +100,7 @@ impl Lookout {
             }
             let (found, is_settled) = self.look_at(&config);
             events.extend(found);
-            // Our own write gives it another mark, and one that failed is tried again at the next look.
+            // Our own write changes the mark. A write that failed is tried again at the next check.
             match mark_of(&config) {
                 Some(mark) if is_settled => self.marks.insert(config.path.clone(), mark),
                 _ => self.marks.remove(&config.path),
@@ -109,7 +111,7 @@ impl Lookout {
     }
 
     fn look_at(&mut self, config: &Config) -> (Vec<Event>, bool) {
-        // A program may empty a file before it writes it: its servers are not gone.
+        // A program may truncate a file before writing it: its servers are not gone.
         if mark_of(config).is_none_or(|mark| mark.bytes == 0) {
             self.memory.could_not_read(&config.path);
             return (Vec::new(), true);
@@ -146,8 +148,9 @@ impl Lookout {
         }
     }
 
-    /// The servers that came since the last look, and those that a host has written back as they were before they were
-    /// wired. Who unwires a server takes it out of the journal, so that one stays as it is.
+    /// The servers that were added since the last check, and those that a host wrote back as they
+    /// were before wiring. A server unwired by the user is also removed from the journal, so it is
+    /// not wired again.
     fn added<'s>(&mut self, config: &Config, servers: &'s [Server]) -> Vec<&'s Server> {
         let all = servers.iter().map(|server| known(config, server)).collect();
         let new = self.memory.take(&config.path, all);
@@ -173,13 +176,13 @@ impl Lookout {
         added
     }
 
-    /// The same file, in which no server gets an id that one of another file has: so `wire` gave them.
+    /// The same file, with ids that are distinct from those in other files, as `wire` assigns them.
     fn keep_apart(&self, config: &Config) -> Config {
         let others = hosts::locate(&self.surroundings, &[]);
         hosts::keep_apart(vec![config.clone()], &others).pop().unwrap_or_else(|| config.clone())
     }
 
-    /// Wires these servers and no others. Returns those that it wired.
+    /// Wires exactly these servers. Returns those that were wired.
     fn wire(
         &self,
         config: &Config,

@@ -1,4 +1,4 @@
-//! The servers that the watcher has seen. Only servers added later are new, so that a server which
+//! The servers that the watcher has seen. Only servers added later are new, so that a server that
 //! the user left unguarded, or unwired again, stays that way.
 
 use crate::failure::Failure;
@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The file in Holdpoint's home.
+/// The file name in Holdpoint's home.
 const FILE: &str = "watch.json";
 const VERSION: u32 = 1;
-/// A generous limit. Servers past it count as known, so that the file cannot grow without end.
+/// A generous limit. Servers beyond it count as known, so that the file cannot grow without bound.
 pub(crate) const MAX_KNOWN: usize = 10_000;
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// One server of one file.
+/// A server in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
@@ -28,10 +28,10 @@ pub(crate) struct Known {
 struct Document {
     version: u32,
     known: BTreeSet<Known>,
-    /// Files that could not be read when the watcher began.
+    /// Files that could not be read when the watcher first ran.
     #[serde(default)]
     unread: BTreeSet<PathBuf>,
-    /// Servers that were wired and are not any more, although they were not unwired by Holdpoint.
+    /// Servers that are no longer wired although Holdpoint did not unwire them.
     #[serde(default)]
     returned: BTreeSet<Known>,
 }
@@ -40,13 +40,14 @@ struct Document {
 pub(crate) struct Memory {
     path: PathBuf,
     document: Document,
-    /// Nothing was remembered yet: what is there now is what the watcher begins with.
+    /// Whether nothing was remembered yet: the current servers are then the starting point.
     is_first: bool,
     is_changed: bool,
 }
 
 impl Memory {
-    /// Starts empty if the file cannot be read: at worst, a server that is there already is not reported.
+    /// Starts empty if the file cannot be read: at worst, a server that exists already is not
+    /// reported.
     pub(crate) fn read(home: &Path) -> Memory {
         let path = home.join(FILE);
         let document = read_document(&path);
@@ -60,7 +61,8 @@ impl Memory {
         Memory { path, document, is_first, is_changed: is_first }
     }
 
-    /// A file that cannot be read may have servers that were there all along: once it can be, they are not new.
+    /// Notes a file that cannot be read. Its servers may have been there all along, so once it can
+    /// be read, they are not new.
     pub(crate) fn could_not_read(&mut self, path: &Path) {
         let is_known = self.document.known.iter().any(|known| known.path == path);
         if self.is_first && !is_known && self.document.unread.len() < MAX_KNOWN {
@@ -68,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// Adds the servers of a file that could be read. Returns those that are new.
+    /// Adds the servers of a file that could be read. Returns the new ones.
     pub(crate) fn take(&mut self, path: &Path, servers: BTreeSet<Known>) -> BTreeSet<Known> {
         let was_unread = self.document.unread.remove(path);
         let is_gone = |known: &Known| known.path == path && !servers.contains(known);
@@ -87,25 +89,26 @@ impl Memory {
         if self.is_first || was_unread { BTreeSet::new() } else { new }
     }
 
-    /// Remembers a server that is not wired any more, although it was not unwired. Returns whether that is new.
+    /// Records a server that is no longer wired although Holdpoint did not unwire it. Returns
+    /// whether this is news.
     pub(crate) fn returned(&mut self, server: &Known) -> bool {
         let is_news = self.document.returned.insert(server.clone());
         self.is_changed |= is_news;
         is_news
     }
 
-    /// A server that is wired.
+    /// Records that a server is wired.
     pub(crate) fn is_wired(&mut self, server: &Known) {
         self.is_changed |= self.document.returned.remove(server);
     }
 
-    /// Forgets a server that was new and could not be wired, so that it is tried again.
+    /// Forgets a new server that could not be wired, so that it is tried again.
     pub(crate) fn forget(&mut self, server: &Known) {
         self.is_changed |= self.document.known.remove(server);
         self.is_changed |= self.document.returned.remove(server);
     }
 
-    /// Called after all files were checked.
+    /// Writes the file. Called after all files were checked.
     pub(crate) fn keep(&mut self) -> Result<(), Failure> {
         self.is_first = false;
         if !self.is_changed {
@@ -116,7 +119,7 @@ impl Memory {
         let named = |error: std::io::Error| {
             Failure::internal(format!("`{}`: {error}", self.path.display()))
         };
-        // Private from the start, and whole or not there at all.
+        // Created with private permissions, and replaced atomically.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(named)?;
         file.write_all(&text).map_err(named)?;
         file.persist(&self.path).map_err(|error| named(error.error))?;

@@ -1,8 +1,8 @@
-//! The text of the notice about a server that was added to a host.
+//! The text of the notice that a server was added to a host.
 
 use crate::screen;
 
-/// Longer names are cut: a notice is small.
+/// Longer names are cut to fit a notice.
 const MAX_NAME: usize = 60;
 
 /// The text about an added server.

@@ -1,4 +1,4 @@
-//! Puts the watcher's service where the user's own service manager finds it, starts it, and takes it away again.
+//! Installs the watcher's service with the user's service manager, starts it, and removes it again.
 
 use super::service::{LABEL, Service, ServiceError, UNIT, launch_agent, systemd_unit};
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Who starts services for a user here.
+/// The service manager of a user on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manager {
     Systemd,
@@ -27,7 +27,7 @@ impl Manager {
 
     /// The service manager of this system, if it runs: many containers and some distributions have no systemd.
     pub(crate) fn running() -> Option<Manager> {
-        /// Made by systemd when it starts, and by nothing else (`sd_booted(3)`).
+        /// Created by systemd when it boots, and by nothing else (`sd_booted(3)`).
         const SYSTEMD: &str = "/run/systemd/system";
         Manager::here().filter(|manager| match manager {
             Manager::Systemd => Path::new(SYSTEMD).is_dir(),
@@ -55,15 +55,15 @@ impl Manager {
 pub(crate) struct Registration {
     pub(crate) manager: Manager,
     pub(crate) file: PathBuf,
-    /// What makes systemd start it at login; launchd needs no more than the file.
+    /// The link that makes systemd start it at login; launchd needs only the file.
     wanted: Option<PathBuf>,
 }
 
-/// How a service manager took an order.
+/// How the service manager responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Done,
-    /// It is not there or does not answer, as in a container or over `su`.
+    /// The service manager is missing or does not respond, as in a container or over `su`.
     Refused,
 }
 
@@ -90,7 +90,7 @@ impl Registration {
         self.file.is_file()
     }
 
-    /// Whether the service wires by itself, as far as its file says.
+    /// Whether the service wires servers by itself, according to its file.
     pub(crate) fn is_auto(&self) -> bool {
         const MAX_BYTES: usize = 64 * 1024;
         let text = std::fs::read(&self.file).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Registration {
                 let file = OsString::from(&self.file);
                 let mut command = Command::new("launchctl");
                 command.args(["bootstrap", &domain()]).arg(file);
-                given(command)
+                run(command)
             }
         })
     }
@@ -146,7 +146,7 @@ fn named(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("`{}`: {error}", path.display()))
 }
 
-/// Old or new, never half.
+/// Writes a file atomically.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
@@ -156,7 +156,7 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What `systemctl enable` does, also where no service manager runs to be asked.
+/// Does what `systemctl enable` does, even if no service manager is running.
 fn link(wanted: &Path) -> std::io::Result<()> {
     if let Some(folder) = wanted.parent() {
         std::fs::create_dir_all(folder)?;
@@ -180,10 +180,10 @@ fn domain() -> String {
 fn order(program: &str, words: &[&str]) -> Order {
     let mut command = Command::new(program);
     command.args(words);
-    given(command)
+    run(command)
 }
 
-fn given(mut command: Command) -> Order {
+fn run(mut command: Command) -> Order {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status() {
         Ok(status) if status.success() => Order::Done,

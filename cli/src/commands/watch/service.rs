@@ -1,25 +1,27 @@
-//! The watcher as a service of the user, in the words of systemd and of launchd. Text only: nothing is written here.
+//! The watcher as a user service, in the formats of systemd and launchd. Produces text only, writes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The unit's name on Linux.
+/// The name of the systemd unit.
 pub(crate) const UNIT: &str = "holdpoint-watch.service";
-/// The agent's name on macOS.
+/// The label of the launchd agent.
 pub(crate) const LABEL: &str = "holdpoint.watch";
 
-/// How the watcher is started.
+/// How to start the watcher.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Service<'s> {
     pub(crate) program: &'s Path,
-    /// Where it is not the usual one.
+    /// The home, if it is not the default.
     pub(crate) home: Option<&'s Path>,
     pub(crate) is_auto: bool,
-    /// What moves hosts' files: a service does not see what a shell sets.
+    /// Variables that change where hosts keep their files: a service does not see what a shell
+    /// sets.
     pub(crate) variables: &'s BTreeMap<String, String>,
 }
 
-/// Why a service cannot be written down.
+/// Why a service file cannot be written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum ServiceError {
     #[error("`{}` cannot be written into a service: it is not plain text", .0.escape_debug())]
@@ -45,7 +47,7 @@ impl Service<'_> {
     }
 }
 
-/// A path that is not Unicode, and characters that end a line, have no place in either format.
+/// Rejects text that neither format can hold: non-Unicode paths and control characters.
 fn plain(text: &str) -> Result<String, ServiceError> {
     let is_plain = !text.chars().any(|c| c.is_control() || c == char::REPLACEMENT_CHARACTER);
     is_plain.then(|| text.to_owned()).ok_or_else(|| ServiceError::NotPlain(text.to_owned()))
@@ -53,7 +55,7 @@ fn plain(text: &str) -> Result<String, ServiceError> {
 
 /// The unit file for `systemctl --user`.
 pub(crate) fn systemd_unit(service: &Service<'_>) -> Result<String, ServiceError> {
-    // Variables are replaced in a command's arguments, and not in the path of its program.
+    // systemd expands variables in a command's arguments, but not in the path of its program.
     let words = service.words()?;
     let words: Vec<String> =
         words.iter().enumerate().map(|(at, word)| systemd_word(word, at > 0)).collect();
@@ -82,7 +84,7 @@ WantedBy=default.target
     ))
 }
 
-/// A word in quotes. `%` begins a specifier everywhere, `$` a variable in a command's arguments only.
+/// Quotes a word. `%` starts a specifier everywhere, `$` a variable only in arguments.
 fn systemd_word(word: &str, is_argument: bool) -> String {
     let mut quoted = String::from("\"");
     for c in word.chars() {

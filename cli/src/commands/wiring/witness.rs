@@ -1,5 +1,6 @@
-//! Putting a gate in front of a server, or taking it away, is recorded like other acts. While an incident is on, a person
-//! takes it away: a server that its host starts without the gate is not stopped by the incident.
+//! Records when a gate is put in front of a server or removed, like other acts. During an incident,
+//! removing it requires a person: a server that its host starts without the gate is not stopped by
+//! the incident.
 
 use crate::approver;
 use crate::arguments::Options;
@@ -12,12 +13,12 @@ use hosts::{Aim, Plan, Server};
 use ledger::record::{Event, Text};
 use store::{Act, IncidentScope, IncidentStore, Store};
 
-/// Where acts are recorded; nowhere, as long as nothing was ever recorded in the home.
+/// Where acts are recorded; `None` as long as nothing was ever recorded in the home.
 #[derive(Debug)]
 pub(crate) struct Witness(Option<Workplace>);
 
 impl Witness {
-    /// An unusable home does not prevent removing the gate from a host's file.
+    /// Opens the home. An unusable home does not prevent removing the gate from a host's file.
     pub(crate) fn open(options: &Options) -> Result<Witness, Failure> {
         let home = home_path(options)?;
         if !["state.db", "receipts", "holdpoint.toml"].iter().any(|name| home.join(name).exists()) {
@@ -32,7 +33,7 @@ impl Witness {
         }
     }
 
-    /// Asks a person before the gate is taken away from servers that an incident stops.
+    /// Asks a person before removing the gate from servers that an incident stops.
     pub(crate) fn need_person<'p>(
         &self,
         plans: impl Iterator<Item = &'p Plan>,
@@ -41,7 +42,7 @@ impl Witness {
         let Some((incident, _)) = workplace.store.incident()?.incident else { return Ok(()) };
         let is_stopped = |server: &Server| match &incident.scope {
             IncidentScope::All => true,
-            // A principal that is stopped uses every server.
+            // A stopped principal may use any server.
             IncidentScope::Parts(parts) if !parts.principals.is_empty() => true,
             IncidentScope::Parts(_) => {
                 server.id.parse().is_ok_and(|id| incident.scope.concerns(&id))
@@ -88,7 +89,7 @@ fn record_one(
             act.detail = Some(format!("host {host}"));
             workplace.store.record(act)?;
         }
-        // The database has nothing of a server that was never started through the gate.
+        // The database has no record of a server that was never started through the gate.
         _ => {
             let data = serde_json::json!({ "host": host });
             let (by, server_id) = (Some(Text(&by)), Some(Text(server)));

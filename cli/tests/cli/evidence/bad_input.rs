@@ -1,14 +1,14 @@
-//! Folders, keys and heads that are not as they should be, by accident or by malice: each is named in a sentence, and
-//! everything else is still verified.
+//! Broken folders, keys and heads, by accident or by attack: each problem is named in a sentence,
+//! and everything else is still verified.
 
 use super::*;
 use std::time::{Duration, Instant};
 
-/// How long a hostile folder may keep the binary busy. Machines that run tests are slow.
+/// How long the binary may take on a hostile folder. Test machines are slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Evidence {
-    /// It is told as a note, and everything verifies.
+    /// Asserts that everything verifies, with this note.
     #[track_caller]
     fn notes(&self, note: &str) -> Value {
         self.verify(&[]).exits(0).says("verified: ").says(&format!("! {note}"));
@@ -29,7 +29,7 @@ fn foreign_files_are_named_and_left_out() {
     fs::write(evidence.chain(chain).join("1.jsonl"), "{}").unwrap();
     let report = evidence.notes(&format!("{chain}/1.jsonl: not one of Holdpoint's files"));
     assert_eq!(report["chains"], evidence.sound["chains"]);
-    // A name cannot write to the terminal.
+    // A file name cannot write control characters to the terminal.
     fs::write(evidence.folder().join("evil\u{1b}[2J\nverified"), "").unwrap();
     evidence.verify(&[]).exits(0).never_says("\u{1b}").never_says("\nverified: not one");
 }
@@ -51,7 +51,7 @@ fn a_clock_that_jumps_back_is_a_note() {
         receipts.decision(&decision(99, at - 1_000_000_000_000)).unwrap();
     }
     drop(receipts);
-    // From the process's own clock to the first, and from the first to the second.
+    // From the process's own clock to the first time, and from the first to the second.
     let report =
         evidence.notes(&format!("chain {chain}: the clock went back {} time(s)", before + 2));
     assert_eq!(times(&report), before + 2);
@@ -70,7 +70,7 @@ fn an_empty_segment_is_a_note_at_the_end_and_a_problem_in_the_middle() {
     fs::write(evidence.segment(chain, 2), "").unwrap();
     evidence.finds_only(Place::segment(chain, 2), "it has no lines");
     evidence.restore();
-    // The last one, but its checkpoint says that it had lines.
+    // The last segment is empty, but its checkpoint covers lines.
     fs::write(evidence.segment(chain, next - 1), "").unwrap();
     evidence.finds_only(Place::segment(chain, next - 1), "it has no lines");
     evidence.restore();
@@ -92,7 +92,7 @@ fn a_checkpoint_without_its_segment_is_named() {
     fs::copy(evidence.checkpoint(chain, 1), evidence.checkpoint(chain, 99)).unwrap();
     evidence.finds_only(Place::segment(chain, 99), said);
     evidence.restore();
-    // The newest segment of all: its checkpoint stayed behind.
+    // The newest segment is missing, but its checkpoint is there.
     let last = evidence.segments(chain);
     fs::remove_file(evidence.segment(chain, last)).unwrap();
     evidence.finds_only(Place::segment(chain, last), said);
@@ -127,13 +127,13 @@ fn links_pipes_and_directories_in_the_place_of_files_are_not_read() {
         let note = format!("{chain}/000002.jsonl: not one of Holdpoint's files; it was left out");
         assert!(report["notes"].to_string().contains(&note), "{report:#}");
         evidence.restore();
-        // In the place of a checkpoint.
+        // In place of a checkpoint.
         let path = evidence.checkpoint(chain, 2);
         fs::remove_file(&path).unwrap();
         make(&path);
         evidence.finds_only(Place::segment(chain, 2), "its checkpoint");
         evidence.restore();
-        // Behind the end.
+        // After the last segment.
         make(&evidence.segment(chain, evidence.segments(chain) + 1));
         let report = evidence.notes(&format!("{chain}/"));
         assert_eq!(report["chains"], evidence.sound["chains"]);
@@ -156,7 +156,7 @@ fn a_line_without_an_end_is_given_up() {
         evidence.finds_only(Place::line(first, last, lines + 1), said);
         evidence.restore();
     }
-    // A segment that is nothing else, in the middle: a hole in the file instead of bytes.
+    // A segment in the middle consists of a hole in the file.
     let hole = fs::File::create(evidence.segment(second, 2)).unwrap();
     hole.set_len(long.len() as u64).unwrap();
     evidence.finds_only(Place::line(second, 2, 1), "it is longer than any line may be");
@@ -213,7 +213,7 @@ fn a_head_that_is_none_is_refused() {
     verify(&bench.file("empty.txt", "")).exits(2).says("empty.txt` holds no checkpoint");
     verify(&bench.file("bytes.txt", [0xff; 64])).exits(2).says("bytes.txt");
     verify(&bench.path("gone.txt")).exits(2).says("gone.txt");
-    // One good head does not make up for a bad one beside it.
+    // A valid head does not make up for an invalid one next to it.
     let heads = bench.run(["receipts", "prove", "--heads"]).exits(0).out;
     verify(&bench.file("heads.txt", &heads)).exits(0);
     let changed = bench.file("changed.txt", heads.replacen('\n', "\n1", 1));
@@ -234,20 +234,20 @@ fn an_empty_folder_and_no_folder_are_not_sound() {
     verify(&empty).exits(14).says("empty` holds no receipts").never_says("verified");
     verify(&evidence.bench.path("gone")).exits(2).says("gone`: ");
     verify(&evidence.bench.file("file", "")).exits(2).says("file` is not a folder of receipts");
-    // A folder of something else.
+    // A folder with other content.
     fs::write(empty.join("notes.txt"), "buy milk").unwrap();
     verify(&empty).exits(14).never_says("verified");
     fs::remove_dir_all(evidence.folder()).unwrap();
     evidence.verify(&[]).exits(2).says("there are no receipts yet");
 }
 
-/// Who a test runs as that may read everything: nobody else's permissions would stop it.
+/// The user to run as when the tests run as root, whom no permissions stop.
 #[cfg(unix)]
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// The binary as somebody whom permissions stop; none where that cannot be had.
+/// The binary as a user whom permissions stop; `None` if that is not possible.
 #[cfg(unix)]
-fn as_nobody(bench: &Bench, words: &[&str]) -> Option<std::process::Command> {
+fn as_unprivileged_user(bench: &Bench, words: &[&str]) -> Option<std::process::Command> {
     let command = bench.command(words);
     if !rustix::process::geteuid().is_root() {
         return Some(command);
@@ -292,7 +292,7 @@ fn what_may_not_be_read_is_named() {
     let words = ["receipts", "verify", folder_word, "--key", key_word];
     let verify = |options: &[&str]| {
         let words: Vec<&str> = words.iter().chain(options).copied().collect();
-        as_nobody(bench, &words).map(answer)
+        as_unprivileged_user(bench, &words).map(answer)
     };
     let Some(sound) = verify(&[]) else {
         testing::not_run("no other user can be had here, and permissions do not stop root");

@@ -1,4 +1,4 @@
-//! `receipts prove`, and `verify --proof` of what it printed: as it is, and with each part of it changed.
+//! `receipts prove`, and `verify --proof` with its output, unchanged and with each part changed.
 
 use super::*;
 
@@ -7,7 +7,7 @@ impl Evidence {
         self.bench.run(["receipts", "prove"].iter().chain(words))
     }
 
-    /// Checks a proof with nothing but the public key.
+    /// Checks a proof with only the public key.
     fn check(&self, proof: &Value) -> Answer {
         let path = self.bench.file("proof.json", proof.to_string());
         let key = self.bench.home().join("keys").join("receipts.pub");
@@ -15,7 +15,7 @@ impl Evidence {
         self.verify(&words)
     }
 
-    /// A proof with one thing changed proves nothing.
+    /// Asserts that a changed proof is refused.
     #[track_caller]
     fn is_refused(&self, proof: &Value, change: impl FnOnce(&mut Value)) {
         let mut changed = proof.clone();
@@ -27,12 +27,12 @@ impl Evidence {
     }
 }
 
-/// The digits of a receipt of the second chain's writer, and one of its first lines.
+/// The id of a receipt, as hexadecimal digits.
 fn receipt(id: u8) -> String {
     format!("{id:02x}").repeat(16)
 }
 
-/// Another character at a place of a text.
+/// The text with a different character at one place.
 fn other(text: &Value, at: usize) -> Value {
     let mut bytes = text.as_str().unwrap().as_bytes().to_vec();
     bytes[at] = if bytes[at] == b'2' { b'3' } else { b'2' };
@@ -74,7 +74,7 @@ fn a_proof_holds_and_with_any_member_changed_it_does_not() {
         });
         let line = proof["line"].as_str().unwrap();
         evidence.is_refused(&proof, |proof| proof["line"] = json!(line.replace("2025-", "2024-")));
-        // The hash is made right again: then it is another leaf.
+        // With a corrected hash it is a different leaf.
         let forged = rehashed(&line.replace("2025-", "2024-"));
         evidence.is_refused(&proof, |proof| proof["line"] = json!(forged));
         let checkpoint = proof["checkpoint"].as_str().unwrap();
@@ -86,12 +86,12 @@ fn a_proof_holds_and_with_any_member_changed_it_does_not() {
         evidence.is_refused(&proof, |proof| proof["kind"] = json!("consistency"));
         evidence.is_refused(&proof, |proof| proof["more"] = json!(true));
     }
-    // A checkpoint that is true, of the same chain, and of another size.
+    // A genuine checkpoint of the same chain, but of another size.
     let proof = evidence.prove(&[&id]).exits(0).json();
     let chain = proof["chain"].as_str().unwrap();
     let earlier = fs::read_to_string(evidence.checkpoint(chain, 3)).unwrap();
     evidence.is_refused(&proof, |proof| proof["checkpoint"] = json!(earlier));
-    // And a key that did not sign it.
+    // A key that did not sign it.
     let stranger = Bench::new();
     act(&Home::open(&stranger.home()).unwrap(), 0);
     let key = stranger.home().join("keys").join("receipts.pub");
@@ -142,7 +142,7 @@ fn heads_are_the_newest_checkpoints_of_all_chains() {
     }
 }
 
-/// Nothing of a proof is printed where the lines do not give one.
+/// Asserts that no part of a proof is printed if the lines do not yield one.
 #[track_caller]
 fn proves_nothing(answer: Answer) {
     let answer = answer.exits(14);
@@ -164,7 +164,7 @@ fn nothing_is_proven_from_lines_that_were_changed() {
     };
     evidence.prove(&since).exits(0);
     let path = evidence.segment(chain, 2);
-    // A line is edited; it is edited with its hash; a line is gone; all of the segment is.
+    // A line is edited; edited together with its hash; removed; the whole segment is removed.
     evidence.edit(&path, |lines| lines[1] = lines[1].replace("2025-", "2024-"));
     both_fail();
     evidence.restore();
@@ -174,7 +174,7 @@ fn nothing_is_proven_from_lines_that_were_changed() {
     evidence.edit(&path, |lines| drop(lines.remove(1)));
     both_fail();
     evidence.restore();
-    // The newest checkpoint was changed: it covers nothing.
+    // The newest checkpoint was changed, so it covers nothing.
     let path = evidence.checkpoint(chain, evidence.segments(chain));
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen('\n', "\n1", 1)).unwrap();
@@ -185,6 +185,6 @@ fn nothing_is_proven_from_lines_that_were_changed() {
     let changed = fs::read_to_string(&older).unwrap().replacen('\n', "\n1", 1);
     let changed = evidence.bench.file("changed.checkpoint", changed);
     proves_nothing(evidence.prove(&["--since", changed.to_str().unwrap()]));
-    // A receipt that there is none of is a mistake, not a sign of tampering.
+    // An unknown receipt is a mistake of the user, not a sign of tampering.
     evidence.prove(&[&receipt(0xee)]).exits(2).says("there is no decision with the id");
 }

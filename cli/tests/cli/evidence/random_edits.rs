@@ -1,4 +1,4 @@
-//! A thousand bytes, each changed for a moment somewhere in the folder: every one is found.
+//! Changes a thousand random bytes of the folder, one at a time: every change is detected.
 
 use super::*;
 use ledger::verify::verify;
@@ -7,7 +7,7 @@ use testing::Random;
 
 const EDITS: u64 = 1_000;
 
-/// One in so many is verified by the binary.
+/// Of how many edits the binary verifies one.
 const BINARY_STEP: u64 = 20;
 
 #[test]
@@ -24,7 +24,7 @@ fn a_thousand_changed_bytes_are_all_found() {
     let keys = public_keys(&home.receipts_public_key_path()).unwrap();
     let folder = DiskFolder::new(&home.receipts_path());
     for edit in 0..EDITS {
-        // Every second edit is of a file chosen first: checkpoints are small, and would hardly be met.
+        // Every second edit first picks a file: checkpoints are small, and would rarely be hit.
         let (path, bytes, at) = match edit % 2 {
             0 => at_offset(&files, random.number() % total),
             _ => {

@@ -1,4 +1,5 @@
-//! Each way to change a ledger without its key: exit 14, the first bad place by name, everything else still counted.
+//! Every way to change a ledger without its key: exit code 14, the first bad place is named, and
+//! everything else is still counted.
 
 use super::*;
 use ledger::checkpoint::Checkpoint;
@@ -63,7 +64,7 @@ fn a_deleted_an_inserted_and_a_moved_line_are_named() {
     evidence.edit(&path, |lines| lines.insert(2, lines[1].clone()));
     evidence.finds_only(Place::line(chain, 2, 3), said);
     evidence.restore();
-    // One that fits where it is put: the line behind it does not any more.
+    // The inserted line fits, but the line after it no longer does.
     evidence.edit(&path, |lines| lines.insert(3, chained(&lines[1], &lines[2])));
     evidence.finds_only(Place::line(chain, 2, 5), said);
     evidence.restore();
@@ -78,7 +79,7 @@ fn swapped_segments_are_named() {
     swap(&evidence.segment(chain, 2), &evidence.segment(chain, 3));
     let said = "it does not go on where the segment before it ended";
     evidence.finds_only(Place::line(chain, 2, 1), said);
-    // Their checkpoints with them.
+    // Swap their checkpoints as well.
     swap(&evidence.checkpoint(chain, 2), &evidence.checkpoint(chain, 3));
     evidence.finds_only(Place::line(chain, 2, 1), said);
     evidence.restore();
@@ -109,7 +110,7 @@ fn a_truncated_segment_is_named() {
     evidence.edit(&path, |lines| drop(lines.pop()));
     evidence.finds_only(Place::segment(chain, 2), "the newest are gone");
     evidence.restore();
-    // At the end of the chain it looks like what a crash leaves, but for the checkpoint.
+    // At the end of the chain it looks like the result of a crash, except for the checkpoint.
     let path = evidence.segment(chain, last);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
@@ -120,13 +121,13 @@ fn a_truncated_segment_is_named() {
 fn the_replay_of_an_old_segment_is_named() {
     let evidence = Evidence::new();
     let chain = &evidence.chains[0];
-    // The first segment in the place of the third, with its true checkpoint.
+    // The first segment in place of the third, with its genuine checkpoint.
     fs::copy(evidence.segment(chain, 1), evidence.segment(chain, 3)).unwrap();
     fs::copy(evidence.checkpoint(chain, 1), evidence.checkpoint(chain, 3)).unwrap();
     let said = "it does not go on where the segment before it ended";
     evidence.finds_only(Place::line(chain, 3, 1), said);
     evidence.restore();
-    // A segment as it was before it was full, with the true checkpoint that it had then.
+    // An earlier state of a segment, with its genuine checkpoint.
     let home = Home::open(&evidence.bench.home()).unwrap();
     let receipts = Receipts::open(&home, settings()).unwrap();
     assert_eq!(receipts.chain().as_str(), chain);
@@ -157,7 +158,7 @@ fn checkpoints_of_another_key_are_named() {
     let evidence = Evidence::new();
     let public = evidence.bench.home().join("keys").join("receipts.pub");
     let keys = Keyring::from_text(&fs::read_to_string(public).unwrap()).unwrap();
-    // The other key goes by the same name.
+    // The other key has the same name.
     let other = SigningKey::generate(keys.keys()[0].name(), [7; 32]).unwrap();
     let sign_again = |chain: &str| {
         for number in 1..=evidence.segments(chain) {
@@ -222,7 +223,7 @@ fn an_index_that_is_gone_or_was_put_back_is_named() {
     for chain in &evidence.chains {
         assert_eq!(evidence.counted(&report, chain), evidence.counted(&evidence.sound, chain));
     }
-    // Only its checkpoint is gone: nobody signed what it lists.
+    // Only its checkpoint is missing, so its content is unsigned.
     evidence.restore();
     fs::remove_file(evidence.checkpoint("index", 1)).unwrap();
     evidence.finds(Place::segment("index", 1), "its checkpoint is gone");
@@ -239,7 +240,7 @@ fn a_ledger_that_was_started_over_is_reported() {
     let home = Home::open(&evidence.bench.home()).unwrap();
     write_calls(&home, 0..2);
     evidence.finds(Place::chain("index"), "it was started over at ");
-    // With another key it is another ledger: who kept the old key sees that.
+    // With another key it is a different ledger, which is detected by anyone who kept the old key.
     let old_key =
         evidence.bench.file("old.pub", fs::read(home.receipts_public_key_path()).unwrap());
     fs::remove_dir_all(evidence.folder()).unwrap();
@@ -262,7 +263,7 @@ fn nothing_but_retention_passes_as_retention() {
     remove_first();
     evidence.finds_only(Place::segment(chain, 1), said);
     evidence.restore();
-    // A record of it that says all the right things, and that nobody signed.
+    // A retention record with correct content but no signature.
     let closed = fs::read_to_string(evidence.checkpoint(chain, 1)).unwrap();
     let public = evidence.bench.home().join("keys").join("receipts.pub");
     let keys = Keyring::from_text(&fs::read_to_string(public).unwrap()).unwrap();
@@ -275,7 +276,7 @@ fn nothing_but_retention_passes_as_retention() {
         let forged = format!(
             r#"{{"by":null,"data":{data},"hash":"{hash}","name":"chain.retention","prev":"{hash}","record":"event","seq":0,"server_id":null,"ts":"2026-11-16T00:00:00.000Z"}}"#
         );
-        // `prev` and `hash` are told apart before both are set.
+        // `prev` and `hash` must differ before both are replaced.
         let forged = forged.replacen(hash, &"0".repeat(64), 1);
         lines.push(chained(&forged, last));
     });
@@ -285,7 +286,7 @@ fn nothing_but_retention_passes_as_retention() {
     let report = evidence.finds(Place::segment(chain, 1), said);
     let other = &evidence.chains[1];
     assert_eq!(evidence.counted(&report, other), evidence.counted(&evidence.sound, other));
-    // Nor does the next act of somebody sign it.
+    // The next act of a person does not sign it either.
     act(&Home::open(&evidence.bench.home()).unwrap(), 90_000);
     evidence.finds(Place::segment(chain, 1), said);
 }
@@ -305,7 +306,7 @@ fn true_retention_verifies() {
 fn the_loss_of_the_newest_part_is_found_with_a_head_kept_elsewhere() {
     let evidence = Evidence::new();
     let chain = &evidence.chains[0];
-    // One process goes on with the first chain, and nothing remembers that it did.
+    // One process continues the first chain, and no other chain records that.
     let home = Home::open(&evidence.bench.home()).unwrap();
     let receipts = Receipts::open(&home, settings()).unwrap();
     assert_eq!(receipts.chain().as_str(), chain);
@@ -328,17 +329,17 @@ fn the_loss_of_the_newest_part_is_found_with_a_head_kept_elsewhere() {
         assert_eq!(report["problems"][0]["chain"], chain);
         assert_eq!((&report["verified"], &report["heads_compared"]), (&json!(false), &json!(3)));
     };
-    // One chain as it was before.
+    // Restore an earlier state of one chain.
     let kept = evidence.bench.path("kept");
     fs::remove_dir_all(evidence.chain(chain)).unwrap();
     copy(&kept.join(chain), &evidence.chain(chain));
     is_lost(&kept, chain);
-    // The whole folder as it was long before.
+    // Restore a much earlier state of the whole folder.
     let older = evidence.bench.path("older");
     fs::remove_dir_all(evidence.folder()).unwrap();
     copy(&older, &evidence.folder());
     is_lost(&older, "index");
-    // All of it.
+    // Delete the whole folder.
     fs::remove_dir_all(evidence.folder()).unwrap();
     evidence.bench.run(["receipts", "verify"]).exits(2).says("there are no receipts yet");
     let all = ["receipts", "verify", with_head[0], with_head[1]];

@@ -1,11 +1,11 @@
-//! Every command of the binary, run once at least. Which ones there are, the binary says itself: a new command that this
-//! does not run fails the test.
+//! Runs every command of the binary at least once. The list of commands comes from the binary
+//! itself, so a new command that is not run here fails the test.
 
 use super::*;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// The manual pages, one for each command, and the commands that were run.
+/// The manual pages, one per command, and the commands that were run.
 pub(crate) struct Pages {
     commands: BTreeSet<String>,
     ran: RefCell<BTreeSet<String>>,
@@ -25,7 +25,7 @@ impl Pages {
                 Some(name.strip_prefix("holdpoint-")?.strip_suffix(".1")?.to_owned())
             })
             .collect();
-        // What has commands below it is none itself.
+        // A page with pages below it is a group, not a command.
         let is_group =
             |name: &String| names.iter().any(|other| other.starts_with(&format!("{name}-")));
         let commands: BTreeSet<String> =
@@ -34,7 +34,7 @@ impl Pages {
         Pages { commands, ran: RefCell::default() }
     }
 
-    /// Notes the command, unless it was not understood.
+    /// Records a command, unless its arguments were rejected.
     pub(crate) fn ran(&self, command: &Command, exit: i32) {
         const USAGE: i32 = 2;
         let words: Vec<String> =
@@ -49,7 +49,8 @@ impl Pages {
     }
 }
 
-/// Runs what was not run yet, on a home with servers, one of which has a change that waits. `words` start a server.
+/// Runs the remaining commands on a home with servers, one of which has a waiting change. `words`
+/// start a server.
 pub(crate) fn run(stage: &Stage, words: &[String]) {
     looks(stage);
     captures(stage, words);
@@ -68,7 +69,7 @@ pub(crate) fn run(stage: &Stage, words: &[String]) {
     stage.run(&["uninstall", "--yes"], 0);
 }
 
-/// What changes nothing.
+/// Commands that change nothing.
 fn looks(stage: &Stage) {
     for words in [
         &["review"][..],
@@ -117,7 +118,7 @@ fn captures(stage: &Stage, words: &[String]) {
     stage.run(&["evaluate", "page", "corpus", "--into", "page.md"], 0);
 }
 
-/// What a person does with a server whose tool has changed.
+/// A person's decisions on a server whose tool has changed.
 fn decisions(stage: &Stage) {
     let status = stage.run(&["status", "--json"], 0).json();
     let servers = status["servers"].as_array().unwrap().iter();
@@ -151,7 +152,7 @@ fn receipts(stage: &Stage) {
     stage.run(&["receipts", "prove", "--heads"], 0);
 }
 
-/// The passphrase of the key is a secret, too.
+/// The passphrase of the key is a secret as well.
 fn attestations(stage: &Stage) {
     let document = json!({
         "v": 1, "id": "mcp.example.mail", "publisher": "acme", "version": "1.0.0", "clearance": "internal",
@@ -186,14 +187,14 @@ fn incident(stage: &Stage) {
     ] {
         stage.run(&line.split(' ').collect::<Vec<_>>(), 0);
     }
-    // Understood, and refused: nothing is quarantined.
+    // Valid but refused: nothing is quarantined.
     stage.run(&["incident", "release", "9f2c41d07be8a350"], 2);
     stage.pages.ran.borrow_mut().insert("incident-release".to_owned());
     stage.run(&["incident", "drill"], 0);
     stage.run(&["sandbox", "packages"], 0);
 }
 
-/// A log with nothing but its methodology in it.
+/// A log that only contains its methodology.
 fn directory(stage: &Stage) {
     let bench = &stage.trail.bench;
     let key = bench.home().join("directory/log/key").display().to_string();
@@ -208,7 +209,7 @@ fn directory(stage: &Stage) {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let witness = ["directory", "witness", "--name", "w.example.com", "--log", &key, "--listen"];
-    // Understood, and refused: another program listens there.
+    // Valid but refused: another program listens there.
     stage.run(&[&witness[..], &[&address]].concat(), 2);
     stage.pages.ran.borrow_mut().insert("directory-witness".to_owned());
     stage.run(&["directory", "anchor", "submit"], 11);
@@ -222,7 +223,7 @@ fn directory(stage: &Stage) {
     stage.run(&["directory", "corpus", "report"], 0);
     stage.run(&["directory", "claim", "list"], 0);
     stage.run(&["directory", "claim", "check"], 0);
-    // Understood, and refused: no server is listed.
+    // Valid but refused: no server is listed.
     let key = format!("ed25519:{}=", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo");
     stage.run(&["directory", "claim", "start", "npm:a", "--key", &key], 2);
     let verify = ["directory", "claim", "verify", "npm:a", "--nonce", "0", "--method", "dns"];
@@ -233,7 +234,7 @@ fn directory(stage: &Stage) {
     }
 }
 
-/// A directory that no one listens at, with a key in a file.
+/// A directory address where nothing listens, with a key in a file.
 fn network(stage: &Stage) {
     let key = format!("file:{}", stage.trail.bench.file("network-key", "k").display());
     let on = ["network", "on", "--url", "http://127.0.0.1:1", "--allow-private", "--key", &key];
@@ -243,7 +244,7 @@ fn network(stage: &Stage) {
     stage.run(&["network", "off"], 0);
 }
 
-/// Without a keyring nothing is signed in to, and an application that says nothing has no session.
+/// Without a keyring, a sign-in fails; and an application that sends nothing gets no session.
 fn signing_in(stage: &Stage) {
     stage.run(&["sign-in", "http://127.0.0.1:1/mcp", "--allow-private"], 2);
     stage.run(&["sign-out", "--all"], 0);
@@ -271,7 +272,7 @@ fn gateway(stage: &Stage) {
     stage.run(&["key", "list", "--config", "gateway.toml"], 0);
     stage.run(&["key", "revoke", &id, "--config", "gateway.toml"], 0);
     stage.run(&["gateway", "init", "--config", "begun.toml"], 0);
-    // None runs.
+    // No gateway is running.
     stage.run(&["gateway", "reload", "--config", "gateway.toml"], 11);
     bench.file("admin.key", secret(72));
     let reached = ["--gateway", "http://127.0.0.1:1", "--key", "file:admin.key"];
@@ -289,7 +290,7 @@ fn gateway(stage: &Stage) {
     stage.run(&[&suite[..], &["suite.toml"]].concat(), 11);
 }
 
-/// The gate goes into the hosts' files and is taken out with all else.
+/// Wires and unwires hosts' files, and uninstalls.
 fn hosts(stage: &Stage) {
     for words in [
         &["wire", "--dry-run", "-v"][..],

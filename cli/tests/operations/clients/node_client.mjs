@@ -1,4 +1,5 @@
-// A client made with a package of npm over HTTP: `node_client.mjs FOLDER PACKAGE URL TOKEN CALLS`, for tests only.
+// A client over HTTP, using a package from npm: `node_client.mjs FOLDER PACKAGE URL TOKEN CALLS`,
+// for tests only.
 //
 // CALLS is a JSON list of names and arguments. Prints one JSON object: the names of the tools, and the text of each call.
 import { createRequire } from 'node:module';

@@ -1,7 +1,7 @@
 // An OIDC provider on loopback, with npm's `oidc-provider`: `oidc_provider.mjs FOLDER AUDIENCE`, for tests only.
 //
-// Prints one JSON object once it listens: the issuer, its keys, and tokens that it gave a client for itself: one for
-// the audience, one for another. It runs until it is ended.
+// Prints one JSON object once it listens: the issuer, its keys, and two client-credentials tokens,
+// one for the audience and one for a different audience. Runs until it is ended.
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -21,7 +21,7 @@ fn lines_are_read_from_files_and_manifests_and_nonsense_has_none() {
     assert!(read_file(large.as_bytes()).is_empty());
 }
 
-/// Answers every connection in one way, after the beginning of what the other side says.
+/// Answers every connection in the same way, after reading the start of the request.
 fn stranger(answer: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -2,7 +2,7 @@ use super::*;
 
 const NAME: &str = "_holdpoint.example.com";
 
-/// An answer with these records: owner, kind and data.
+/// A response with these records: owner, type and data.
 fn answer(flags: u16, records: &[(&[u8], u16, &[u8])]) -> Vec<u8> {
     let mut bytes = question(7, NAME).unwrap();
     bytes[2..4].copy_from_slice(&flags.to_be_bytes());
@@ -18,7 +18,7 @@ fn answer(flags: u16, records: &[(&[u8], u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// The question's own name, by a jump to it.
+/// A pointer to the name in the question.
 const ASKED: &[u8] = &[0xc0, 12];
 
 fn texts(bytes: &[u8]) -> Option<Vec<String>> {

@@ -25,7 +25,7 @@ fn claim(database: &mut Database, byte: u8, days: i64) -> Result<StoredClaim, Cl
     accept(database, sought, "example.com", Timestamp(NOW.0 + days * DAY_MS))
 }
 
-/// The states that wait for the log.
+/// The states that are queued for the log.
 fn said(database: &Database) -> Vec<(String, ClaimState, Option<Timestamp>)> {
     let waiting = database.waiting_statements(100).unwrap();
     let said = waiting.into_iter().map(|it| match it.words.statement {
@@ -44,7 +44,7 @@ fn the_first_claim_counts_at_once_and_a_second_one_after_seven_days_of_checks() 
     let second = claim(&mut database, 2, 0).unwrap();
     let from = Timestamp(NOW.0 + 7 * DAY_MS);
     assert_eq!((second.state, second.counts_from), (ClaimState::Waiting, Some(from)));
-    // Showing it again does not shorten the wait, and says nothing new.
+    // Claiming again neither shortens the wait nor changes the state.
     assert_eq!(claim(&mut database, 2, 3).unwrap().counts_from, Some(from));
     let expected = [
         (key(1).hash(), ClaimState::Verified, None),
@@ -56,7 +56,7 @@ fn the_first_claim_counts_at_once_and_a_second_one_after_seven_days_of_checks() 
     assert_eq!((early.state, is_news), (ClaimState::Waiting, false));
     let (counted, is_news) = after_check(&early, true, from);
     assert_eq!((counted.state, counted.counts_from, is_news), (ClaimState::Verified, None, true));
-    // A third one waits for those that wait, too.
+    // A third claim also waits for those before it.
     assert_eq!(claim(&mut database, 3, 1).unwrap().state, ClaimState::Waiting);
 }
 
@@ -75,7 +75,7 @@ fn three_failures_in_a_row_suspend_a_claim_and_a_success_between_them_does_not()
     keep(&mut database, &thrice, true).unwrap();
     let never = Timestamp(i64::MAX);
     assert!(database.due_claims(never, 10).unwrap().is_empty(), "it is not checked any more");
-    // Then another key's claim counts at once, and the suspended owner has to wait.
+    // Then another key's claim is valid at once, and the suspended owner has to wait.
     assert_eq!(claim(&mut database, 2, 4).unwrap().state, ClaimState::Verified);
     assert_eq!(claim(&mut database, 1, 5).unwrap().state, ClaimState::Waiting);
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The shape of the registry's answers, as it documents them.
+/// The form of the registry's responses, according to its documentation.
 const PAGE_ONE: &str = r#"{"servers":[
  {"server":{"$schema":"https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json","name":"io.github.acme/files","title":"Files","description":"Reads files","version":"1.2.0","repository":{"url":"https://github.com/acme/files","source":"github"},
    "packages":[{"registryType":"oci","identifier":"acme/files"},{"registryType":"npm","identifier":"@acme/files","version":"1.2.0","transport":{"type":"stdio"}}]},

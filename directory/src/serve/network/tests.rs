@@ -49,7 +49,7 @@ fn observation(release: &str, description: &str) -> Observation {
     }
 }
 
-/// A directory with one server whose tool changed once, three members and a key that has expired.
+/// A directory with one server whose tool changed once, three members, and an expired key.
 fn place_with(rate: u64, salt: Option<Salt>) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let folders = Folders { data: folder.path().join("data"), keys: folder.path().join("keys") };
@@ -348,7 +348,7 @@ fn advisories_come_from_the_log_in_its_order() {
     assert_eq!(rest.advisories.len(), 1);
 }
 
-/// What the directory's own files hold after look-ups of a bucket does not say which bucket it was.
+/// After lookups of a bucket, the directory's own files do not reveal the bucket.
 #[test]
 fn a_look_up_leaves_nothing_behind() {
     let place = place();

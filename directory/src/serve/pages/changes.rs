@@ -1,4 +1,4 @@
-//! Changes: of servers (drift), and of the directory's own words (changelog, advisories).
+//! Pages on changes: of servers (drift), and of the directory itself (changelog, advisories).
 
 use super::{Page, Query, ROWS, day, minute, pager, server_link, shown, tool_link};
 use crate::entry::Moment;
@@ -8,7 +8,7 @@ use crate::serve::site::{Site, Snapshot};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-/// Changes on the first page.
+/// The number of changes on the front page.
 const NEWEST: usize = 8;
 
 pub(super) fn newest(snapshot: &Snapshot) -> Markup {
@@ -80,7 +80,7 @@ fn table<'d>(rows: impl Iterator<Item = &'d Drift>) -> Markup {
     }
 }
 
-/// Changes by the month in which the release that has them was published.
+/// Changes by the month in which the changed release was published.
 pub(super) fn over_time(snapshot: &Snapshot) -> Markup {
     let mut months: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for server in snapshot.model.servers.values() {

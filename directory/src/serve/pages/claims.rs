@@ -1,4 +1,5 @@
-//! Claims of ownership, those that wait first: an owner who objects has the time until one counts.
+//! The page on claims of ownership, waiting ones first: owners can object until a claim becomes
+//! valid.
 
 use super::{Page, Query, ROWS, minute, pager, server_link, shown};
 use crate::entry::{ClaimState, ClaimStatement, Moment};
@@ -6,7 +7,7 @@ use crate::model::Server;
 use crate::serve::site::Snapshot;
 use maud::{Markup, html};
 
-/// What the log says of a claim, in a sentence.
+/// The log's statement on a claim, as a sentence.
 pub(super) fn sentence(at: Moment, claim: &ClaimStatement) -> Markup {
     html! {
         (minute(at)) ": " (shown(&claim.domain)) " by " (shown(&claim.method)) ", " strong { (claim.state.as_str()) }

@@ -1,4 +1,5 @@
-//! Numbers: what is on file, coverage, the leaderboard, the queue, and how the directory itself is.
+//! Pages with statistics: the number of servers, coverage, the leaderboard, the queue, and the
+//! state of the directory itself.
 
 use super::server::{directive, failed_dimensions, quality};
 use super::{Page, Query, ROWS, badge, day, minute, pager, server_link};
@@ -16,7 +17,7 @@ use ledger::note::split;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-/// What is counted on the page of numbers.
+/// The counts on the statistics page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) servers: usize,
@@ -31,7 +32,7 @@ pub(super) struct Counts {
     pub(super) entries: u64,
     pub(super) directives: BTreeMap<String, usize>,
     pub(super) outcomes: BTreeMap<&'static str, usize>,
-    /// What kept the last visits from a contract.
+    /// Why the last visits got no contract.
     pub(super) causes: BTreeMap<&'static str, usize>,
     pub(super) failed: BTreeMap<String, usize>,
     pub(super) kinds: BTreeMap<String, usize>,
@@ -140,7 +141,7 @@ pub(super) fn stats(site: &Site, snapshot: &Snapshot) -> Page {
     )
 }
 
-/// How the last visits ended, with what each outcome means.
+/// How the last visits ended, with the meaning of each outcome.
 fn outcomes(counts: &BTreeMap<&'static str, usize>) -> Markup {
     let meaning = |name: &str| match NotListed::from_word(name) {
         Some(reason) => reason.sentence(),
@@ -156,7 +157,7 @@ fn outcomes(counts: &BTreeMap<&'static str, usize>) -> Markup {
     }
 }
 
-/// The kinds of change, the most frequent first, with what a change of the kind can do.
+/// The kinds of change, most frequent first, with what a change of each kind can do.
 fn kinds(mut counts: Vec<(String, usize)>) -> Markup {
     counts.sort_by(|(a, m), (b, n)| n.cmp(m).then(a.cmp(b)));
     let class =
@@ -183,7 +184,7 @@ fn kinds(mut counts: Vec<(String, usize)>) -> Markup {
     }
 }
 
-/// How many servers were on file at the end of each day, with and without a contract.
+/// How many servers were listed at the end of each day, with and without a contract.
 fn coverage(snapshot: &Snapshot) -> Markup {
     let mut days: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for server in snapshot.model.servers.values() {

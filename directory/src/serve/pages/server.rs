@@ -1,4 +1,4 @@
-//! The list of servers, and a page for each server and each tool.
+//! The list of servers, and the pages of servers and tools.
 
 use super::{
     Page, Query, ROWS, badge, coded, day, minute, pager, search_form, server_link, shown, tool_link,
@@ -19,9 +19,9 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use std::collections::BTreeSet;
 
-/// Changes that a page shows in full; the rest are named.
+/// How many changes a page shows in full; the others are only named.
 const SHOWN_CHANGES: usize = 30;
-/// Lines of one side of a comparison.
+/// The most lines on one side of a comparison.
 const MAX_LINES: usize = 400;
 const DAY_MS: i64 = 86_400_000;
 
@@ -44,7 +44,7 @@ pub(super) fn directive(server: &Server, now: Timestamp) -> &str {
     }
 }
 
-/// How a visit ended; for one that read nothing, its outcome and why.
+/// How a visit ended; if it got no contract, the outcome and the cause.
 pub(super) fn outcome_text(visit: &Visit) -> Markup {
     match visit.outcome {
         VisitOutcome::Listed => html! { "read" },
@@ -52,7 +52,7 @@ pub(super) fn outcome_text(visit: &Visit) -> Markup {
     }
 }
 
-/// Why a visit read nothing.
+/// Why a visit got no contract.
 fn because(visit: &Visit) -> Markup {
     match (visit.cause, visit.outcome) {
         (Some(cause), _) => coded(&cause.to_string()),
@@ -61,7 +61,7 @@ fn because(visit: &Visit) -> Markup {
     }
 }
 
-/// The quality score of a server, from facts that the log has.
+/// The quality score of a server, from facts in the log.
 pub(super) fn quality(server: &Server, now: Timestamp) -> QualityScore {
     let facts = &server.facts;
     let age = facts.published_at.map(|at| (now.0 - at.0.0).max(0) / DAY_MS);
@@ -246,7 +246,7 @@ fn about(manifest: &Manifest, server: &Server) -> Markup {
             @if let Some(licence) = &manifest.licence { dt { "Licence" } dd { (shown(licence)) } }
             @if let Some(url) = &manifest.repository {
                 dt { "Repository" }
-                // Only https is ever linked to.
+                // Only link to https.
                 dd { @if url.starts_with("https://") { a href=(url) rel="nofollow noopener noreferrer" { (shown(url)) } } @else { (shown(url)) } }
             }
             dt { "First and last entry" } dd { (minute(server.first_at)) " · " (minute(server.at)) }
@@ -254,7 +254,7 @@ fn about(manifest: &Manifest, server: &Server) -> Markup {
     }
 }
 
-/// Findings without those that read the same: several rules can meet at one place.
+/// Findings without duplicates of the same text: several rules can match at one place.
 fn different(findings: &[Value]) -> impl Iterator<Item = &Value> {
     let mut told = BTreeSet::new();
     let parts = ["severity", "reason", "entry", "pointer"];
@@ -263,7 +263,7 @@ fn different(findings: &[Value]) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// A verdict in a sentence.
+/// A verdict as a sentence.
 fn verdict_note(directive: &str, dimensions: &[Value]) -> &'static str {
     let failed = |value: &Value| value.get("outcome").and_then(Value::as_str) == Some("fail");
     match directive {
@@ -355,7 +355,7 @@ fn entry_of<'s>(surface: &'s Surface, entry_type: &str, name: &str) -> Option<&'
         .find(|entry| entry.entry_type() == entry_type && log_name(entry.key()) == name)
 }
 
-/// JSON with a line for each member, and nothing hidden in it.
+/// Formatted JSON, with hidden characters made visible.
 fn shown_json(raw: &str) -> String {
     let value: Option<Value> = serde_json::from_str(raw).ok();
     let text = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
@@ -365,7 +365,7 @@ fn shown_json(raw: &str) -> String {
     format!("{}{more}", lines.join("\n"))
 }
 
-/// Each change with what was there before and after.
+/// Each change with the text before and after.
 fn before_and_after(site: &Site, server: &Server, drifts: &[&Drift]) -> Markup {
     html! {
         @for drift in drifts.iter().take(SHOWN_CHANGES) {
@@ -391,7 +391,8 @@ fn before_and_after(site: &Site, server: &Server, drifts: &[&Drift]) -> Markup {
 fn comparison(site: &Site, server: &Server, drift: &Drift) -> Markup {
     let raw = |release: &Option<String>, hash: &Option<String>, is_after: bool| -> Option<String> {
         hash.as_ref()?;
-        // The visit that recorded the change is the first with this number or above; the one before it is the last below.
+        // The visit that recorded the change is the first with this number or a higher one; the
+        // visit before it is the last with a lower number.
         let mut visits = server.visits.iter().filter(|visit| visit.surface.is_some());
         let visit = match is_after {
             true => visits.find(|visit| visit.number >= drift.number),

@@ -151,9 +151,9 @@ fn what_is_not_on_file_is_unverified_with_status_200() {
     assert_eq!(ask(&place.site, &wrong, "1.1.1.1").status(), StatusCode::BAD_REQUEST);
 }
 
-/// Shapes of the seed's own examples, and of our answers, against the published description.
+/// Checks documented examples and real responses against the published schema.
 #[test]
-fn answers_and_the_seeds_examples_follow_the_description() {
+fn responses_and_documented_examples_match_the_schema() {
     let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
     let mut schema = openapi["components"]["schemas"]["verdict"].clone();
     schema["components"] = openapi["components"].clone();
@@ -190,8 +190,8 @@ fn an_address_that_asks_too_often_is_told_when_to_come_back() {
     assert_eq!(slow.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(slow.headers()[RETRY_AFTER].to_str().unwrap().parse::<u64>().unwrap() <= 60);
     assert_eq!(ask(&place.site, TOOL, "1.1.1.2").status(), StatusCode::OK);
-    // Who claims to be forwarded by a stranger is counted as that stranger.
-    // What the caller wrote itself does not count, nor what it wrote before something that cannot be read.
+    // An address forwarded by an untrusted peer is counted as that peer. Addresses written by the
+    // caller do not count, nor does anything before an address that cannot be parsed.
     for forged in ["9.9.9.9, 1.1.1.1", "9.9.9.9, 1.1.1.1:4711", "9.9.9.9, ::ffff:1.1.1.1"] {
         assert_eq!(
             ask(&place.site, TOOL, forged).status(),

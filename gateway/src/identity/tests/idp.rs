@@ -1,4 +1,5 @@
-//! An identity provider in memory: keys of every kind, tokens with any content, a key set that can change.
+//! An identity provider in memory: keys of every kind, tokens with any content, a key set that can
+//! change.
 
 use super::*;
 use base64::Engine;
@@ -52,7 +53,7 @@ impl Signer {
         Signer::Ed(Ed25519KeyPair::from_pkcs8(key.as_ref()).unwrap())
     }
 
-    /// The public key as a key set has it.
+    /// The public key in the format of a key set.
     pub(super) fn jwk(&self, id: &str) -> Value {
         let point = |key: &EcdsaKeyPair, curve: &str| {
             let (x, y) =
@@ -95,7 +96,7 @@ impl Signer {
         }
     }
 
-    /// A token with this header and these claims, which are text so that they can be wrong.
+    /// A token with this header and these claims, given as text so that they can be malformed.
     pub(super) fn token(&self, algorithm: &str, header: &str, claims: &str) -> String {
         let message = format!("{}.{}", encode(header), encode(claims));
         let signature = self.sign(algorithm, message.as_bytes());
@@ -103,7 +104,7 @@ impl Signer {
     }
 }
 
-/// A key set that tests change, and that counts how often it is fetched.
+/// A key set that tests can change, with a count of its fetches.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     document: Mutex<Option<Vec<u8>>>,
@@ -130,7 +131,7 @@ impl KeySetSource for Arc<Published> {
         self.fetches.fetch_add(1, Ordering::SeqCst);
         let document = self.document.lock().unwrap().clone();
         Box::pin(async move {
-            // Others get their turn while this one waits for its answer.
+            // Let other tasks run while this one waits.
             tokio::task::yield_now().await;
             document.ok_or_else(|| "down".to_owned())
         })
@@ -212,7 +213,7 @@ impl Two {
         })
     }
 
-    /// What becomes of a token of issuer `a` with these claims.
+    /// Authenticates with a token of issuer `a` that has these claims.
     pub(super) async fn says(&self, claims: &str) -> Result<Authenticated, TokenFault> {
         let token = self.a.token("ES256", &header("key-a"), claims);
         self.asks(&token, MCP, NOW).await.map_err(|fault| match fault {

@@ -1,4 +1,4 @@
-//! Static keys: known by their hash, revoked, expired, and of two kinds.
+//! Static keys: found by their hash, revoked, expired, and of two kinds.
 
 use super::*;
 use store::{ApiKeyId, By, Home, Location, NewApiKey};

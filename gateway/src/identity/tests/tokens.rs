@@ -1,4 +1,4 @@
-//! Attacks with tokens, each beside the token that is accepted.
+//! Attacks with tokens, each next to the valid token that is accepted.
 
 use super::idp::*;
 use super::*;
@@ -38,7 +38,7 @@ async fn a_good_token_names_its_caller() {
     };
     assert_eq!(*caller.caller.identity(), identity);
     assert_eq!(caller.expires_at, Some(after(3_600 + CLOCK_SKEW_SECONDS)));
-    // Without the claims the caller is an agent of no group and no organization.
+    // Without these claims, the caller is an agent without groups and organization.
     let plain = two.says(&super::idp::claims().to_string()).await.unwrap().caller;
     let plain = plain.identity();
     assert_eq!((plain.actor_type, plain.mfa), (ActorType::Agent, false));
@@ -75,7 +75,7 @@ async fn every_algorithm_of_the_list_verifies_and_fails_for_another_key() {
         let forged = format!("{message}.{}", URL_SAFE_NO_PAD.encode(bytes));
         let refused = gateway.authenticate(&bearer_of(&forged), None, MCP, NOW).await.unwrap_err();
         assert_eq!(refused.fault, TokenFault::Signature.into(), "{algorithm}");
-        // The key of another kind does not count for this algorithm.
+        // A key of another type is not accepted for this algorithm.
         let other = json!({"alg": algorithm, "kid": names[(at + 1) % 4]}).to_string();
         let token = signers[at].token(algorithm, &other, &claims().to_string());
         let refused = gateway.authenticate(&bearer_of(&token), None, MCP, NOW).await.unwrap_err();
@@ -128,7 +128,7 @@ async fn the_header_must_name_a_key_and_nothing_critical() {
     let twice = "{\"alg\":\"ES256\",\"kid\":\"key-a\",\"alg\":\"none\"}";
     let token = two.a.token("ES256", twice, &claims);
     assert_eq!(two.asks(&token, MCP, NOW).await, Err(TokenFault::NotJson.into()));
-    // A key within the token is not a key of the issuer.
+    // A key inside the token does not become a key of the issuer.
     let attacker = Signer::p256();
     let header = json!({"alg": "ES256", "kid": "key-a", "jwk": attacker.jwk("key-a"), "jku": "https://evil.example/jwks"});
     let token = attacker.token("ES256", &header.to_string(), &claims);
@@ -152,7 +152,7 @@ async fn the_issuer_is_one_that_is_configured() {
 async fn a_key_counts_for_its_own_issuer_only() {
     let two = two();
     let claims = claims().to_string();
-    // Issuer b signs a token that says it is of issuer a, under its own key's id and under that of a.
+    // Issuer b signs a token that claims to be from issuer a, under its own key id and under a's.
     for (id, expected) in [("key-b", TokenFault::UnknownKey), ("key-a", TokenFault::Signature)] {
         let token = two.b.token("ES256", &header(id), &claims);
         assert_eq!(two.asks(&token, MCP, NOW).await, Err(expected.into()), "{id}");
@@ -325,7 +325,8 @@ async fn a_flood_of_unknown_key_ids_causes_one_fetch_an_interval() {
     assert_eq!(two.published.fetches(), 2);
     flood(100, after(2 * FETCH_INTERVAL_SECONDS - 1)).await;
     assert_eq!(two.published.fetches(), 2);
-    // A new key of the issuer is found by the first token that names it, once the interval has passed.
+    // The first token that names the issuer's new key triggers a fetch once the interval has
+    // passed.
     let new = Signer::p256();
     two.published.publish(&[two.a.jwk("key-a"), new.jwk("key-new")]);
     let token = new.token("ES256", &header("key-new"), &claims);
@@ -351,7 +352,7 @@ async fn a_cached_token_is_dropped_when_its_key_leaves_the_set() {
     let at = after(FETCH_INTERVAL_SECONDS);
     assert!(two.gateway.renew_key_sets(at).await.is_empty());
     assert!(two.asks(&token, MCP, at).await.is_ok(), "the key is still there");
-    // Under the same id there is another key now.
+    // The issuer now publishes a different key with the same id.
     let new = Signer::p256();
     two.published.publish(&[new.jwk("key-a")]);
     let at = after(2 * FETCH_INTERVAL_SECONDS);
@@ -458,7 +459,7 @@ async fn a_clock_that_was_set_back_does_not_stop_fetches() {
     assert!(two.asks(&token, MCP, after(-30)).await.is_ok());
 }
 
-/// The whole way: settings, a key set over HTTP on loopback, a token.
+/// The complete path: settings, a key set over HTTP on loopback, a token.
 #[tokio::test]
 async fn keys_are_fetched_from_the_configured_address() {
     use std::io::{Read, Write};
@@ -481,7 +482,7 @@ async fn keys_are_fetched_from_the_configured_address() {
     let token = signer.token("ES256", &header("key-a"), &claims().to_string());
     assert!(gateway.authenticate(&bearer_of(&token), None, MCP, NOW).await.is_ok());
     assert!(served.join().unwrap().starts_with("GET /tenant/jwks HTTP/1.1"));
-    // The server is gone, and the keys are known.
+    // The server is gone, but its keys are known.
     assert!(gateway.authenticate(&bearer_of(&token), None, MCP, after(1)).await.is_ok());
 }
 

@@ -1,4 +1,5 @@
-//! People who sign in to a server with accounts of their own (`credentials = { mode = "user" }`), and what may go wrong there.
+//! People who sign in to a server with their own accounts (`credentials = { mode = "user" }`), and
+//! what can go wrong.
 
 use super::PUBLIC_URL;
 use super::browser::{Browser, Scene, field, goes_on, location, parameter, with};
@@ -19,21 +20,22 @@ pub(super) struct Issuer {
 
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    /// Members of its metadata that are other than they should be.
+    /// Members of its metadata with false values.
     pub(super) lies: Vec<(&'static str, Value)>,
-    /// How long access tokens count.
+    /// The lifetime of access tokens.
     pub(super) lifetime: Option<u64>,
-    /// The forms that came to the token endpoint.
+    /// The forms received by the token endpoint.
     pub(super) forms: Vec<BTreeMap<String, String>>,
     pub(super) revoked: Vec<String>,
-    /// The refresh tokens that count.
+    /// The valid refresh tokens.
     pub(super) refreshable: Vec<String>,
     pub(super) issued: Vec<String>,
-    /// The documents that clients registered with.
+    /// The documents with which clients registered.
     registered: Vec<Value>,
-    /// Binds tokens to the key of the proof that they are asked for with, and wants this nonce in it.
+    /// If set, binds tokens to the key of the proof in the token request, and requires this nonce
+    /// in it.
     pub(super) nonce: Option<&'static str>,
-    /// The keys that tokens are bound to, by the token.
+    /// The keys that tokens are bound to, by token.
     pub(super) bound: BTreeMap<String, String>,
 }
 
@@ -57,7 +59,7 @@ impl Issuer {
         self.played.lock().unwrap().lies = vec![(name, value)];
     }
 
-    /// The refreshes that it was asked for.
+    /// The number of refresh requests.
     pub(super) fn refreshes(&self) -> usize {
         let played = self.played.lock().unwrap();
         played.forms.iter().filter(|form| form["grant_type"] == "refresh_token").count()
@@ -118,7 +120,7 @@ async fn respond(
     response.body(Full::new(Bytes::from(answer.to_string()))).unwrap()
 }
 
-/// The key of a request's proof, where tokens are bound to one.
+/// The key of a request's proof, if tokens are bound to keys.
 fn prove(
     played: &Played,
     parts: &http::request::Parts,
@@ -137,7 +139,8 @@ fn prove(
     Err(Box::new(response.body(Full::new(body.into())).unwrap()))
 }
 
-/// The account is in the code and in every token, so that a test sees whose token reaches the server.
+/// The account is part of the code and of every token, so that a test can see whose token reaches
+/// the server.
 fn issue(played: &mut Played, form: BTreeMap<String, String>, key: Option<String>) -> (u16, Value) {
     let number = played.forms.len();
     let account = match form["grant_type"].as_str() {
@@ -169,7 +172,7 @@ fn issue(played: &mut Played, form: BTreeMap<String, String>, key: Option<String
     (200, answer)
 }
 
-/// A gateway in front of a server that wants every person's own account.
+/// A gateway in front of a server that requires each person's own account.
 pub(super) struct Accounts {
     pub(super) scene: Scene,
     pub(super) issuer: Issuer,
@@ -180,7 +183,7 @@ impl Accounts {
         Accounts::with("").await
     }
 
-    /// The same with further lines in `[gateway]`.
+    /// The same with additional lines in `[gateway]`.
     pub(super) async fn with(gateway: &str) -> Accounts {
         Accounts::with_credentials(gateway, "credentials = { mode = \"user\" }\n").await
     }
@@ -198,7 +201,7 @@ impl Accounts {
         accounts
     }
 
-    /// What the server says about its authorization.
+    /// Sets the server's metadata on its authorization.
     pub(super) fn describe(&self, metadata: &Value) {
         let mut script = self.scene.stage.script.lock().unwrap();
         let place = "/.well-known/oauth-protected-resource/mcp".to_owned();
@@ -209,12 +212,12 @@ impl Accounts {
         format!("Bearer {}", self.scene.authority.token(person, "read"))
     }
 
-    /// A call of a person, without a session, from a client that shows no URLs.
+    /// A person's call without a session, from a client that cannot show URLs.
     pub(super) async fn call(&self, person: &str) -> Value {
         self.call_with(person, json!({}), json!({})).await
     }
 
-    /// The same of a client with these capabilities and further parameters.
+    /// The same from a client with these capabilities and additional parameters.
     pub(super) async fn call_with(
         &self,
         person: &str,
@@ -224,7 +227,7 @@ impl Accounts {
         self.call_at(&self.scene.stage, person, capabilities, further).await
     }
 
-    /// The same at one node.
+    /// The same at a given node.
     pub(super) async fn call_at(
         &self,
         stage: &Stage,
@@ -255,7 +258,7 @@ impl Accounts {
         if answer.status == 401 { json!({"status": 401}) } else { answer.json() }
     }
 
-    /// The link that a person's call is refused with.
+    /// The link in the refusal of a person's call.
     pub(super) async fn link(&self, person: &str) -> String {
         let refused = self.call(person).await;
         let data = &refused["error"]["data"];
@@ -273,7 +276,7 @@ impl Accounts {
         browser
     }
 
-    /// A person follows a link. Returns where the browser is sent to.
+    /// Follows a link as a person. Returns where the browser is redirected.
     pub(super) async fn follow(&self, browser: &mut Browser, link: &str) -> crate::stage::Answer {
         let page = browser.get(&self.scene.stage, link).await;
         assert_eq!(page.status, 200, "{}", page.body);
@@ -282,14 +285,14 @@ impl Accounts {
         browser.post(&self.scene.stage, "/sign-in/reports", &with(&form, &[])).await
     }
 
-    /// What the authorization server sends the browser back with.
+    /// The URL with which the authorization server redirects the browser back.
     pub(super) fn back(&self, asked: &str, account: &str, changed: &[(&str, &str)]) -> String {
         let (state, iss) = (parameter(asked, "state").unwrap(), self.issuer.url());
         let all = [("code", account), ("state", state.as_str()), ("iss", iss.as_str())];
         format!("/oauth/callback/reports?{}", with(&all, changed))
     }
 
-    /// A person signs in to the server by a link.
+    /// Signs a person in to the server with a link.
     pub(super) async fn sign_in(&self, person: &str, account: &str) -> Browser {
         let link = self.link(person).await;
         let mut browser = self.browser(person).await;
@@ -299,7 +302,7 @@ impl Accounts {
         browser
     }
 
-    /// The accounts whose tokens the server was shown with calls.
+    /// The accounts whose tokens the server received with calls.
     pub(super) fn shown(&self) -> Vec<String> {
         let script = self.scene.stage.script.lock().unwrap();
         let calls = script.asked.iter().filter(|(method, ..)| method == "tools/call");
@@ -322,7 +325,8 @@ async fn a_link_signs_in_its_own_person_once_and_each_call_has_its_callers_accou
     let accounts = Accounts::open().await;
     let stage = &accounts.scene.stage;
     let link = accounts.link("ada").await;
-    // Another person who opens it is refused, and it is told; a browser that is not signed in has to sign in first.
+    // Another person who opens the link is refused, which is recorded; a browser that is not signed
+    // in has to sign in first.
     let mut eve = accounts.browser("eve").await;
     let forwarded = eve.get(stage, &link).await;
     assert_eq!(forwarded.status, 403, "{}", forwarded.body);
@@ -331,7 +335,7 @@ async fn a_link_signs_in_its_own_person_once_and_each_call_has_its_callers_accou
     assert!(told[0]["by"].as_str().unwrap().ends_with("|eve"), "{told:?}");
     let stranger = Browser::default().get(stage, &link).await;
     assert!(location(&stranger).starts_with(&accounts.scene.authority.url()));
-    // What eve's own form could do with it.
+    // Eve's own form cannot be used with it either.
     let own = accounts.link("eve").await;
     let page = eve.get(stage, &own).await;
     let form = [("link", parameter(&link, "link").unwrap()), ("csrf", field(&page.body, "csrf"))];
@@ -364,18 +368,19 @@ async fn a_link_signs_in_its_own_person_once_and_each_call_has_its_callers_accou
     let decision = stage.decisions().pop().unwrap();
     let handling = &decision["token_handling"];
     assert_eq!((&handling["mode"], &handling["source"]), (&json!("exchanged"), &json!("user")));
-    // A key is no person, whatever its subject is called.
+    // A static key is not a person, whatever its subject.
     let session = stage.begin("/mcp", "ada").await;
     let key = stage.call("ada", &session, "reports__read_report", &json!({})).await;
     assert_eq!(key["error"]["data"]["reason"], "credential_unavailable", "{key}");
     assert!(key["error"]["data"].get("sign_in").is_none(), "{key}");
-    // Nothing of it is in clear in the store, the ledger or the log.
+    // Neither the store nor the ledger nor the log contains it in clear text.
     let text = stage.all_text();
     assert!(text.contains("sign_in.done"));
     assert!(!text.contains("canary-access") && !text.contains("canary-refresh"));
 }
 
-/// The link as a client of revision 2025-11-25 shows it to a person by itself, where it can.
+/// A client of revision 2025-11-25 gets the link in the form that it shows to its user by itself,
+/// if it supports that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_shows_urls_is_given_the_link_as_an_elicitation() {
     let accounts = Accounts::open().await;
@@ -409,7 +414,7 @@ async fn a_client_that_shows_urls_is_given_the_link_as_an_elicitation() {
         assert_eq!((&elicitation["mode"], &elicitation["url"]), (&json!("url"), &data["sign_in"]));
         assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string());
         assert_eq!(data["reason"], "credential_unavailable");
-        // Others get the refusal that everyone can read: no client of theirs knows that code.
+        // Other clients get the ordinary refusal: they do not know that error code.
         for (version, capabilities) in [
             ("2025-11-25", json!({"elicitation": {}})),
             ("2025-11-25", json!({})),
@@ -422,7 +427,7 @@ async fn a_client_that_shows_urls_is_given_the_link_as_an_elicitation() {
             assert!(asked["error"]["data"].get("elicitations").is_none());
         }
     }
-    // Without a session the code is never sent.
+    // Without a session, that error code is never sent.
     let modern = accounts.call_with("ada", shows_urls, json!({})).await;
     assert_eq!(modern["result"]["resultType"], "input_required", "{modern}");
     // The link works.
@@ -430,7 +435,8 @@ async fn a_client_that_shows_urls_is_given_the_link_as_an_elicitation() {
     until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
 }
 
-/// The cause that a sign-in is refused with, what the server says of itself, and what its authorization server says wrongly.
+/// The cause of a refused sign-in, the server's metadata, and a false member of its authorization
+/// server's metadata.
 type Lie = (&'static str, Value, Option<(&'static str, Value)>);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -501,7 +507,8 @@ async fn a_server_that_lies_about_its_authorization_is_refused_with_its_cause() 
     assert!(accounts.shown().is_empty());
 }
 
-/// A client that was registered by hand at one authorization server, and a server that now names another.
+/// A client registered manually at one authorization server, and a server that now names a
+/// different one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registered_client_is_used_at_its_own_issuer_only() {
     let secret = tempfile::NamedTempFile::new().unwrap();
@@ -533,7 +540,8 @@ async fn the_page_of_a_link_cannot_be_framed_forged_or_answered_from_elsewhere()
     let page = ada.moved().get(stage, &link).await;
     assert_eq!(page.headers["x-frame-options"], "DENY");
     let own = eve.get(stage, &accounts.link("eve").await).await;
-    // The attacker's token in the victim's form, none, and the victim's form on a page of another site.
+    // The attacker's token in the victim's form, no token, and the victim's form on another site's
+    // page.
     let form = |csrf: &str| with(&[("link", &field(&page.body, "link")), ("csrf", csrf)], &[]);
     for csrf in [field(&own.body, "csrf"), String::new()] {
         let mut forged = ada.moved();
@@ -546,12 +554,12 @@ async fn the_page_of_a_link_cannot_be_framed_forged_or_answered_from_elsewhere()
     assert_eq!(crossed.post_with(stage, "/sign-in/reports", &origin, &form).await.status, 403);
     assert_eq!(scene.refused(&crossed), ["not_ours"]);
     assert!(accounts.issuer.played.lock().unwrap().registered.is_empty());
-    // None of this has used the link up.
+    // None of this has used up the link.
     accounts.follow(&mut ada.moved(), &link).await;
     assert_eq!(accounts.issuer.played.lock().unwrap().registered.len(), 1);
 }
 
-/// The link is given with a receipt or not at all: a refusal that says that nothing can be recorded stays what it is.
+/// The link is only given with a receipt: a refusal because nothing can be recorded stays as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_cannot_be_recorded_is_not_turned_into_a_link() {
     let accounts = Accounts::open().await;
@@ -572,7 +580,7 @@ async fn a_call_that_cannot_be_recorded_is_not_turned_into_a_link() {
     };
     let call = async || ask("tools/call", json!({"name": "read_report", "arguments": {}})).await;
     assert_eq!(call().await["error"]["code"], -32042);
-    // The thread that writes receipts ends, in this gateway alone.
+    // End the thread that writes receipts, in this gateway only.
     contract::trip::arm(&format!("disk:{}", stage.home.display()));
     let is_recorded = async || call().await["error"]["code"] == -32042;
     until("nothing is recorded any more", async || !is_recorded().await).await;
@@ -599,7 +607,8 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
     };
     let mut ada = accounts.browser("ada").await;
     let mut eve = accounts.browser("eve").await;
-    // Injection: an attacker has the victim's browser end the attacker's sign-in, or the other way round.
+    // Injection: an attacker makes the victim's browser complete the attacker's sign-in, or vice
+    // versa.
     let asked = begin(&mut ada).await;
     let injected = eve.get(stage, &accounts.back(&asked, "eve-there", &[])).await;
     assert_eq!(injected.status, 403, "{}", injected.body);
@@ -609,7 +618,7 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
     let unknown = other_browser.get(stage, &accounts.back(&asked, "x", &[])).await;
     assert_eq!(unknown.status, 400, "{}", unknown.body);
     assert_eq!(accounts.scene.refused(&other_browser), ["oauth_state"]);
-    // Mix-up, a state of no sign-in, two answers in one, and a refusal.
+    // A mix-up, an unknown state, a response with two codes, and a refusal.
     for (changed, reason) in [
         (("iss", "https://evil.example"), "oauth_issuer"),
         (("iss", ""), "oauth_issuer"),
@@ -622,7 +631,8 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
         let answer = ada.get(stage, &accounts.back(&asked, "ada-there", &[changed])).await;
         assert!((400..=502).contains(&answer.status), "{changed:?}: {}", answer.body);
         assert_eq!(accounts.scene.refused(&ada), [reason], "{changed:?}");
-        // What was refused is over: the right answer does not count any more either, but for a state that was not its own.
+        // A refused sign-in is over: the correct response is no longer valid either, unless the
+        // state was not its own.
         if changed.0 != "state" {
             let mut late = ada.moved();
             let answer = late.get(stage, &accounts.back(&asked, "ada-there", &[])).await;
@@ -646,11 +656,11 @@ async fn an_answer_of_the_servers_issuer_counts_once_for_the_person_who_asked() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_that_ends_is_refreshed_once_for_many_calls_and_taken_back_with_its_person() {
     let accounts = Accounts::open().await;
-    // Every token has ended when it arrives.
+    // Every token has expired by the time it arrives.
     accounts.issuer.played.lock().unwrap().lifetime = Some(0);
     let mut ada = accounts.sign_in("ada", "ada-there").await;
     until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
-    // The next one lasts, and eight calls want it at one moment.
+    // The next token lasts, and eight calls need it at once.
     accounts.issuer.played.lock().unwrap().lifetime = Some(3_600);
     let before = accounts.issuer.refreshes();
     let calls = (0..8).map(|_| accounts.call("ada"));
@@ -658,7 +668,7 @@ async fn a_token_that_ends_is_refreshed_once_for_many_calls_and_taken_back_with_
         assert!(answer.get("result").is_some(), "{answer}");
     }
     assert_eq!(accounts.issuer.refreshes(), before + 1);
-    // A server that refuses the token all the same: refreshed once more.
+    // If the server rejects the token anyway, it is refreshed once more.
     let newest = accounts.issuer.played.lock().unwrap().issued.clone();
     let newest = newest.iter().rfind(|token| token.starts_with("canary-access")).unwrap().clone();
     let wanted = newest.rsplit_once('.').unwrap().0.to_owned();
@@ -668,7 +678,7 @@ async fn a_token_that_ends_is_refreshed_once_for_many_calls_and_taken_back_with_
     let answer = accounts.call("ada").await;
     assert!(answer.get("result").is_some(), "{answer}");
     accounts.scene.stage.script.lock().unwrap().accepts = Some(vec!["canary-access".into()]);
-    // The person ends it, and the tokens are revoked where they were issued.
+    // The person ends the access, and the tokens are revoked at their issuer.
     let page = ada.get(&accounts.scene.stage, "/account").await;
     let form = format!("csrf={}&server=reports", field(&page.body, "csrf"));
     assert_eq!(ada.post(&accounts.scene.stage, "/account/sign-out", &form).await.status, 303);
@@ -676,7 +686,7 @@ async fn a_token_that_ends_is_refreshed_once_for_many_calls_and_taken_back_with_
     assert_eq!(accounts.issuer.played.lock().unwrap().revoked.len(), 2);
     let ended = accounts.scene.events("sign_in.ended");
     assert_eq!(ended[0]["data"], json!({"reason": "person", "upstream": "revoked"}), "{ended:?}");
-    // An incident ends it for them.
+    // An incident ends the access.
     accounts.sign_in("ada", "ada-there").await;
     accounts.scene.revoke_principal("ada").await;
     until("the tokens are revoked", async || {
@@ -699,7 +709,8 @@ async fn a_grant_that_ended_at_its_issuer_asks_the_person_again() {
     assert_eq!(ended[0]["data"]["reason"], "grant_ended", "{ended:?}");
 }
 
-/// The gateway as a client of authorization servers that read metadata documents: it registers nowhere then.
+/// The gateway as a client of authorization servers that support metadata documents: it does not
+/// register there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_is_known_by_its_own_document_where_documents_are_read() {
     let accounts = Accounts::open().await;
@@ -715,7 +726,7 @@ async fn the_gateway_is_known_by_its_own_document_where_documents_are_read() {
     assert_eq!(told["redirect_uris"], json!(["https://mcp.example.com/oauth/callback/reports"]));
 }
 
-/// The operator gives the server another address: tokens for the old one are not shown there.
+/// The operator changes the server's address: tokens for the old one are not sent to the new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_for_a_server_are_not_shown_at_another_address() {
     let accounts = Accounts::open().await;

@@ -1,4 +1,5 @@
-//! Clients of revision 2026-07-28 that show URLs: a call that needs a sign-in asks for it, and the retry goes on.
+//! Clients of revision 2026-07-28 that show URLs: a call that needs a sign-in asks for it, and the
+//! retry succeeds.
 
 use super::PUBLIC_URL;
 use super::accounts::Accounts;
@@ -13,7 +14,7 @@ fn shows_urls() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}})
 }
 
-/// What a call was answered with: the link that the client shows, and the state that it gives back.
+/// The response to a call: the link for the client to show, and the state to return.
 struct Question {
     link: String,
     state: String,
@@ -26,7 +27,7 @@ impl Question {
         let asked = &result["inputRequests"]["sign_in"];
         assert_eq!(asked["method"], "elicitation/create", "{answer}");
         let params = asked["params"].as_object().unwrap();
-        // What the revision's schema has, and nothing of the one before.
+        // Exactly the members of this revision's schema.
         assert_eq!(params.keys().collect::<Vec<_>>(), ["mode", "message", "url"]);
         assert_eq!(params["mode"], "url");
         let link = params["url"].as_str().unwrap().strip_prefix(PUBLIC_URL).unwrap().to_owned();
@@ -48,7 +49,7 @@ impl Accounts {
         self.call_with(person, shows_urls(), retry).await
     }
 
-    /// The person opens a link and signs in to the server.
+    /// Opens a link as a person, and signs in to the server.
     async fn go(&self, person: &str, link: &str, account: &str) {
         let mut browser = self.browser(person).await;
         let asked = goes_on(&self.follow(&mut browser, link).await.body);
@@ -64,13 +65,13 @@ async fn a_call_asks_for_the_sign_in_and_its_retry_goes_on() {
     let decision = accounts.scene.stage.decisions().pop().unwrap();
     let reasons = &decision["decision"]["reason_codes"];
     assert_eq!(*reasons, json!(["credential_unavailable"]), "{decision}");
-    // The client was quicker than the person: it is asked again, with a link that works as well.
+    // The client was faster than the person: it is asked again, with a link that works too.
     let again = Question::read(&accounts.retry("ada", question.answered("accept")).await);
     assert_ne!(again.link, question.link);
-    // Without an answer to the question it is asked again too.
+    // It is also asked again if it does not answer the question.
     let unsaid = json!({"requestState": question.state});
     Question::read(&accounts.retry("ada", unsaid).await);
-    // The person does not want to: the client is told, and not asked for ever.
+    // The person declines: the client gets an error, and is not asked again.
     for action in ["decline", "cancel"] {
         let refused = accounts.retry("ada", question.answered(action)).await;
         assert_eq!(refused["error"]["code"], 1013, "{refused}");
@@ -79,7 +80,7 @@ async fn a_call_asks_for_the_sign_in_and_its_retry_goes_on() {
     accounts.go("ada", &again.link, "ada-there").await;
     let made = accounts.retry("ada", question.answered("accept")).await;
     assert_eq!(made["result"]["content"][0]["text"], "read_report a", "{made}");
-    // The server gets the call as it was made at first.
+    // The server gets the original call.
     {
         let script = accounts.scene.stage.script.lock().unwrap();
         let (_, headers, sent) =
@@ -89,7 +90,7 @@ async fn a_call_asks_for_the_sign_in_and_its_retry_goes_on() {
         assert!(!params.contains_key("requestState") && !params.contains_key("inputResponses"));
         assert_eq!(params["arguments"], json!({"path": "a"}));
     }
-    // The link counted once.
+    // The link can only be used once.
     let mut ada = accounts.browser("ada").await;
     assert_eq!(accounts.follow(&mut ada, &again.link).await.status, 400);
 }
@@ -98,14 +99,14 @@ async fn a_call_asks_for_the_sign_in_and_its_retry_goes_on() {
 async fn a_retry_waits_for_the_person_who_is_at_the_link() {
     let accounts = Accounts::with(WAITS).await;
     let question = accounts.ask("ada").await;
-    // The client makes the call again at once, and the person signs in meanwhile.
+    // The client repeats the call at once, and the person signs in meanwhile.
     let retried = accounts.retry("ada", question.answered("accept"));
     let signs_in = accounts.go("ada", &question.link, "ada-there");
     let (made, ()) = futures_util::future::join(retried, signs_in).await;
     assert_eq!(made["result"]["content"][0]["text"], "read_report a", "{made}");
 }
 
-/// The state is bound to the caller, the tool and its arguments. A caller who has someone else's gets nothing for it.
+/// The state is bound to the caller, the tool and its arguments. Another caller cannot use it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_counts_for_its_own_caller_and_call_only() {
     let accounts = Accounts::with(AT_ONCE).await;
@@ -128,7 +129,7 @@ async fn a_state_counts_for_its_own_caller_and_call_only() {
         ("a link as a state", "ada", json!({"requestState": question.link})),
         ("no text", "ada", json!({"requestState": {"a": 1}})),
     ];
-    // Before anyone has signed in, when no tool of the server is known, and after.
+    // Before any sign-in, when no tool of the server is known, and afterwards.
     for (what, person, changed) in attempts.clone() {
         check(what, person, changed).await;
     }
@@ -138,11 +139,11 @@ async fn a_state_counts_for_its_own_caller_and_call_only() {
         check(what, person, changed).await;
     }
     let before = accounts.shown().len();
-    // A person with a sign-in of their own gets nothing for another's state either.
+    // A person with their own sign-in cannot use another person's state either.
     accounts.sign_in("eve", "eve-there").await;
     check("eve, who is signed in", "eve", json!({})).await;
     assert_eq!(accounts.shown().len(), before, "nothing of it reached the server");
-    // A revoked person's state ends with them.
+    // A revoked person's state is no longer valid.
     accounts.scene.revoke_principal("ada").await;
     until("ada is refused", async || {
         accounts.retry("ada", question.answered("accept")).await["status"] == 401
@@ -164,11 +165,11 @@ async fn clients_that_show_no_urls_get_the_error() {
         assert_eq!(refused["error"]["code"], 1013, "{capabilities}: {refused}");
         assert!(refused["error"]["data"]["sign_in"].is_string(), "{capabilities}: {refused}");
     }
-    // A client that is in the middle of answering the server is told with an error: it could not answer both.
+    // A client that is already answering the server gets an error: it could not answer both.
     let answering = json!({"inputResponses": {"name": {"action": "accept"}}});
     let refused = accounts.retry("ada", answering).await;
     assert_eq!(refused["error"]["code"], 1013, "{refused}");
-    // Lists cannot ask (only calls, prompts and resources can), and a key is no person.
+    // Lists cannot ask (only calls, prompts and resources can), and a static key is not a person.
     let session = accounts.scene.stage.begin("/mcp", "ada").await;
     let key = accounts.scene.stage.call("ada", &session, "reports__read_report", &json!({})).await;
     assert!(key["error"]["data"].get("sign_in").is_none(), "{key}");

@@ -1,4 +1,4 @@
-//! A browser as the tests drive it, and a gateway with an identity provider for it to sign in at.
+//! A simulated browser, and a gateway with an identity provider to sign in at.
 
 use crate::authority::Authority;
 use crate::stage::{Answer, Setting, Stage};
@@ -15,8 +15,9 @@ pub(crate) const REDIRECT: &str = "http://127.0.0.1:9/callback";
 pub(crate) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/// Keeps cookies, and follows nothing by itself. Each has an address of its own, which the gateway is told by its proxy:
-/// refusals are recorded once a second for each address and code, and so a test finds those of its own browser.
+/// Keeps cookies, and follows no redirects. Each has its own address, which a proxy reports to the
+/// gateway: refusals are recorded once per second, address and code, so a test can find those of
+/// its own browser.
 #[derive(Debug, Clone)]
 pub(crate) struct Browser {
     cookies: BTreeMap<String, String>,
@@ -33,7 +34,7 @@ impl Default for Browser {
 }
 
 impl Browser {
-    /// The same browser at another address.
+    /// The same browser with a different address.
     pub(crate) fn moved(&self) -> Browser {
         Browser { cookies: self.cookies.clone(), ..Browser::default() }
     }
@@ -51,7 +52,7 @@ impl Browser {
         self.get_with(stage, path, &[]).await
     }
 
-    /// The same with further headers.
+    /// The same with additional headers.
     pub(crate) async fn get_with(
         &mut self,
         stage: &Stage,
@@ -111,7 +112,7 @@ pub(crate) fn parameter(url: &str, name: &str) -> Option<String> {
     found.next().map(|(_, value)| value.into_owned())
 }
 
-/// What a page's form sends.
+/// The fields that a page's form sends.
 pub(crate) struct Form {
     pub(crate) transaction: String,
     pub(crate) csrf: String,
@@ -128,7 +129,7 @@ pub(crate) fn field(html: &str, name: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-/// Where a page goes on to by itself.
+/// The address that a page forwards to by itself.
 pub(crate) fn goes_on(html: &str) -> String {
     let rest = html.split_once("content=\"0;url=").unwrap_or_else(|| panic!("{html}")).1;
     rest.split('"').next().unwrap().replace("&amp;", "&")
@@ -142,17 +143,17 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// `proxy` are further lines of `[oauth_proxy]`.
+    /// `proxy` contains additional lines for `[oauth_proxy]`.
     pub(crate) async fn open(proxy: &str) -> Scene {
         Scene::with_server(proxy, "").await
     }
 
-    /// The same with further lines in the server's table.
+    /// The same with additional lines in the server's table.
     pub(crate) async fn with_server(proxy: &str, server: &str) -> Scene {
         Scene::with(("", proxy, server)).await
     }
 
-    /// The same with further lines in `[gateway]` too.
+    /// The same with additional lines in `[gateway]`.
     pub(crate) async fn with((gateway, proxy, server): (&str, &str, &str)) -> Scene {
         let authority = Authority::open().await;
         let client = tempfile::NamedTempFile::new().unwrap();
@@ -180,7 +181,7 @@ impl Scene {
         format!("/oauth/authorize?{}", with(&all, changed))
     }
 
-    /// A person agrees. Returns the request to the identity provider.
+    /// Consents as a person. Returns the request to the identity provider.
     pub(crate) async fn agree(&self, browser: &mut Browser) -> String {
         let page = browser.get(&self.stage, &self.request(&[])).await;
         let form = form_of(&page.body);
@@ -190,7 +191,7 @@ impl Scene {
         goes_on(&answer.body)
     }
 
-    /// The identity provider's answer to a request: who signed in, with other claims.
+    /// The identity provider's response to a request: the person signed in, with additional claims.
     pub(crate) fn answer(&self, asked: &str, sub: &str, claims: &Value) -> String {
         self.answer_as(asked, sub, claims, &self.authority.url())
     }
@@ -208,7 +209,7 @@ impl Scene {
         )
     }
 
-    /// A person agrees and signs in. Returns the client's code.
+    /// Consents and signs in as a person. Returns the client's code.
     pub(crate) async fn sign_in(&self, browser: &mut Browser, sub: &str) -> String {
         let asked = self.agree(browser).await;
         let answer = browser.get(&self.stage, &self.answer(&asked, sub, &json!({}))).await;
@@ -251,7 +252,7 @@ impl Scene {
         self.redeem(&code).await
     }
 
-    /// Lists tools with a token. Returns the status.
+    /// Lists tools with a token. Returns the HTTP status.
     pub(crate) async fn call(&self, token: &str, path: &str) -> u16 {
         let headers = [
             ("content-type", "application/json"),
@@ -278,8 +279,8 @@ impl Scene {
         store.revoke(RevokedKind::Principal, sub, by).unwrap();
     }
 
-    /// The codes that requests from a browser's address were refused with, as the ledger has them, with the cause where
-    /// there is one. A page of another origin is refused before its request is read.
+    /// The codes, with their causes, with which requests from a browser's address were refused
+    /// according to the ledger. A page of another origin is refused before its request is parsed.
     pub(crate) fn refused(&self, browser: &Browser) -> Vec<String> {
         let told = [self.events("oauth.refused"), self.events("auth.refused")].concat();
         let own = told.iter().filter(|event| event["data"]["source"] == browser.address());
@@ -298,7 +299,7 @@ impl Scene {
     }
 }
 
-/// Parameters with some changed: one with an empty value is left out.
+/// The parameters with some changed; those with an empty value are left out.
 pub(crate) fn with(all: &[(&str, &str)], changed: &[(&str, &str)]) -> String {
     let mut pairs: Vec<String> = Vec::new();
     let encoded =

@@ -1,4 +1,4 @@
-//! Clients that are named by the URL of their metadata document.
+//! Clients that are identified by the URL of their metadata document.
 
 use super::browser::{Browser, REDIRECT, Scene, form_of, goes_on, location, parameter};
 use crate::stage::answer_with;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 /// Documents at their paths: a status and a body.
 type Documents = Arc<Mutex<BTreeMap<String, (u16, String)>>>;
 
-/// The host of clients' documents, which counts how often it was asked.
+/// Serves clients' documents, and counts the requests.
 async fn publisher() -> (SocketAddr, Documents, Arc<Mutex<usize>>) {
     let (documents, asked) = (Documents::default(), Arc::new(Mutex::new(0)));
     let (own, counted) = (documents.clone(), asked.clone());
@@ -53,7 +53,7 @@ async fn a_client_with_an_accepted_document_signs_a_person_in() {
     let mut ada = Browser::default();
     let page = ada.get(&scene.stage, &scene.request(&[("client_id", &id)])).await;
     assert_eq!(page.status, 200, "{}", page.body);
-    // The client chose its name; the host is what is known of it.
+    // The client chose its name; only its host is verified.
     assert!(page.body.contains("<h1>Allow 127.0.0.1 to use"), "{}", page.body);
     assert!(page.body.contains("It calls itself “Your bank”"), "{}", page.body);
     assert!(page.body.contains(&id) && page.body.contains(REDIRECT), "{}", page.body);
@@ -70,13 +70,13 @@ async fn a_client_with_an_accepted_document_signs_a_person_in() {
     assert_eq!(scene.stage.decisions().pop().unwrap()["principal"]["client_id"], id);
     let page = ada.get(&scene.stage, "/account").await;
     assert!(page.body.contains(&id), "{}", page.body);
-    // Another client of the same host did not get this consent, and its code is not the other's.
+    // Another client on the same host did not get this consent, and cannot use the other's code.
     let other = format!("http://{address}/other.json");
     let document = document.to_string().replace(&id, &other);
     documents.lock().unwrap().insert("/other.json".into(), (200, document));
     let page = ada.get(&scene.stage, &scene.request(&[("client_id", &other)])).await;
     assert_eq!(page.status, 200, "{}", page.body);
-    // Where the browser goes is not where the client is: the page says so.
+    // The page warns if the redirect leads to a different host than the client's.
     let elsewhere = [("client_id", id.as_str()), ("redirect_uri", "https://elsewhere.example/cb")];
     let page = ada.get(&scene.stage, &scene.request(&elsewhere)).await;
     assert!(page.body.contains("(elsewhere.example) differ."), "{}", page.body);
@@ -113,11 +113,11 @@ async fn a_document_that_cannot_be_used_names_no_client() {
         assert_eq!(page.status, 400, "{name}: {}", page.body);
         assert!(page.headers.get("location").is_none(), "{name}");
         assert_eq!(scene.refused(&victim), ["oauth_client_document"], "{name}");
-        // What it would get tokens with is refused as well.
+        // The token request is refused as well.
         let form = scene.code_form("x", &[("client_id", &place(name))]);
         assert_eq!(scene.token(&form).await.status, 400, "{name}");
     }
-    // A redirect address that is not the document's own, and a host that is not accepted.
+    // A redirect address that is not in the document, and a host that is not accepted.
     let body = with_uris("right", good);
     documents.lock().unwrap().insert("/right".into(), (200, body));
     let right = place("right");

@@ -1,4 +1,5 @@
-//! Servers whose tokens are bound to a key (DPoP, RFC 9449): each request is proven with the key of its person's sign-in.
+//! Servers whose tokens are bound to a key (DPoP, RFC 9449): each request carries a proof with the
+//! key of the person's sign-in.
 
 use super::accounts::Accounts;
 use super::browser::{goes_on, parameter};
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// A proof that a request came with, whose signature is its key's.
+/// The proof in a request, with a verified signature.
 pub(super) struct Proof {
     /// The thumbprint of its key.
     pub(super) key: String,
@@ -41,19 +42,19 @@ impl Proof {
     }
 }
 
-/// What a server that takes bound tokens only has seen, and what it wants next.
+/// The requests seen by a server that only accepts bound tokens, and the nonce it requires next.
 #[derive(Debug, Default)]
 struct Checked {
     nonce: String,
-    /// The ids of the proofs that were accepted.
+    /// The ids of the accepted proofs.
     ids: BTreeSet<String>,
-    /// The keys of those, and the accounts that their tokens are for.
+    /// The keys of those proofs, with the accounts of their tokens.
     keys: BTreeSet<(String, String)>,
     refused: usize,
 }
 
 impl Accounts {
-    /// Has the server and its authorization server bind tokens to keys, and want nonces in proofs.
+    /// Makes the server and its authorization server bind tokens to keys and require nonces.
     fn bind(&self) -> Arc<Mutex<Checked>> {
         let server = self.scene.stage.upstream();
         let mut metadata = json!({
@@ -99,7 +100,7 @@ impl Accounts {
 async fn each_request_is_proven_with_the_key_of_its_persons_sign_in() {
     let accounts = Accounts::open().await;
     let checked = accounts.bind();
-    // The authorization server learns the key before there is a code.
+    // The authorization server learns the key before it issues a code.
     let link = accounts.link("ada").await;
     let mut ada = accounts.browser("ada").await;
     let asked = goes_on(&accounts.follow(&mut ada, &link).await.body);
@@ -116,7 +117,8 @@ async fn each_request_is_proven_with_the_key_of_its_persons_sign_in() {
     assert_eq!(names, ["ada-there", "eve-there"], "one key for each person");
     assert!(keys.contains(&("ada-there".to_owned(), named)), "{keys:?}");
 
-    // Many requests whose proofs have an old nonce: each is proven again, and no token is refreshed for that.
+    // Many requests have proofs with an old nonce: each gets a new proof, and no token is
+    // refreshed.
     let refreshes = accounts.issuer.refreshes();
     checked.lock().unwrap().nonce = "second".into();
     let calls = (0..8).map(|_| accounts.call("ada"));
@@ -125,7 +127,7 @@ async fn each_request_is_proven_with_the_key_of_its_persons_sign_in() {
     }
     assert_eq!(accounts.issuer.refreshes(), refreshes);
     assert_eq!(checked.lock().unwrap().keys, keys, "the keys stay");
-    // Another process that shares the store and the cluster's key proves with the same keys.
+    // Another process with the same store and cluster key uses the same keys for proofs.
     let again = accounts.scene.stage.restarted().await;
     until("the call is made", async || {
         let answer = accounts.call_at(&again, "ada", json!({}), json!({})).await;
@@ -141,7 +143,7 @@ async fn each_request_is_proven_with_the_key_of_its_persons_sign_in() {
 async fn a_token_is_refreshed_with_the_key_that_it_is_bound_to() {
     let accounts = Accounts::open().await;
     let checked = accounts.bind();
-    // Every token has ended when it arrives, so that each call refreshes.
+    // Every token has expired by the time it arrives, so each call refreshes.
     accounts.issuer.played.lock().unwrap().lifetime = Some(0);
     accounts.sign_in("ada", "ada-there").await;
     until("the call is made", async || accounts.call("ada").await.get("result").is_some()).await;
@@ -152,8 +154,8 @@ async fn a_token_is_refreshed_with_the_key_that_it_is_bound_to() {
     assert_eq!(checked.lock().unwrap().keys.len(), 1, "one key through all refreshes");
 }
 
-/// A server that wants another nonce each time costs two requests for each try, and no more refreshes than one that refuses
-/// every token.
+/// A server that requires a new nonce each time costs two requests per attempt, and no more
+/// refreshes than one that rejects every token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_nonces_ends_in_a_refusal() {
     let accounts = Accounts::open().await;
@@ -172,10 +174,11 @@ async fn a_flood_of_nonces_ends_in_a_refusal() {
         let refused = accounts.call("ada").await;
         assert_eq!(refused["error"]["data"]["reason"], "credential_unavailable", "{refused}");
     }
-    // Two tries with two proofs each for the first call; the others have no second try within 5 seconds.
+    // The first call makes two attempts with two proofs each; the others make no second attempt
+    // within 5 seconds.
     assert!(*count.lock().unwrap() <= 12, "{count:?}");
     assert!(accounts.issuer.refreshes() <= before + 1);
-    // A nonce that no proof can carry is not taken up: the request is not made again for it.
+    // A nonce that does not fit into a proof is ignored: the request is not repeated for it.
     let long = move |_: &http::HeaderMap| Some((401, "dpop-nonce", "n".repeat(2_000)));
     accounts.scene.stage.script.lock().unwrap().refuses = Some(Refuses(Box::new(long)));
     let before = accounts.shown().len();

@@ -8,7 +8,7 @@ fn key(seed: u8) -> SigningKey {
     SigningKey::generate("holdpoint/0123456789abcdef", [seed; 32]).unwrap()
 }
 
-/// The text of a key with these bytes, with the hash that belongs to it.
+/// The text of a key with these bytes and the matching hash.
 fn text_of(name: &str, typed: &[u8]) -> String {
     let hash: [u8; 32] = Sha256::digest([name.as_bytes(), b"\n", typed].concat()).into();
     format!("{name}+{}+{}", hex::encode(&hash[..4]), STANDARD.encode(typed))
@@ -86,8 +86,8 @@ fn keys_of_other_kinds_are_refused_by_kind() {
 }
 
 #[test]
-fn keys_for_which_anybody_can_sign_are_refused() {
-    // The points of small order, and a number that is the height of no point.
+fn keys_with_forgeable_signatures_are_refused() {
+    // The points of small order, and a number that is not the coordinate of any point.
     let points = [
         "0100000000000000000000000000000000000000000000000000000000000000",
         "0000000000000000000000000000000000000000000000000000000000000000",
@@ -167,7 +167,7 @@ fn as_many_keys_as_allowed_are_read_and_one_more_is_not() {
     };
     assert_eq!(Keyring::from_text(&lines(MAX_KEYS)).unwrap().keys().len(), MAX_KEYS);
     assert_eq!(Keyring::from_text(&lines(MAX_KEYS + 1)), Err(BadKeyring::TooMany));
-    // The same key again is no more.
+    // Repeated keys do not count twice.
     let again = lines(MAX_KEYS).repeat(2);
     assert_eq!(Keyring::from_text(&again).unwrap().keys().len(), MAX_KEYS);
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const HOME: &str = "holdpoint/0011223344556677";
 const LINES: u64 = 11;
 
-/// A chain in memory, with a key that signs for it.
+/// A chain in memory, with its signing key.
 struct Chain {
     id: ChainId,
     lines: Vec<String>,
@@ -90,7 +90,7 @@ fn to_text(document: &ProofDocument) -> String {
     serde_json::to_string(document).unwrap()
 }
 
-/// The document with one member put in place of another.
+/// The document with one member replaced.
 fn with(document: &ProofDocument, member: &str, value: Value) -> String {
     let mut object = serde_json::to_value(document).unwrap();
     object[member] = value;
@@ -179,7 +179,8 @@ fn every_changed_byte_of_a_document_is_noticed() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= 1;
             let Ok(changed) = String::from_utf8(bytes) else { continue };
-            // Some changes are other spellings of the same document; then it says the same.
+            // Some changes give a different encoding of the same document, which then proves the
+            // same.
             if let Ok(same) = check(&changed, &chain.keys()) {
                 assert_eq!(ProofDocument::parse(&changed).unwrap(), document, "byte {at}");
                 assert_eq!(same, summary);
@@ -197,7 +198,7 @@ fn another_line_is_not_in_the_tree() {
         refused(&other_line, &chain),
         "the proof is about line 3, and its line says that it is line 4"
     );
-    // A line of the right place and with the right hash of its own, but not the one that was written.
+    // A line with the right position and a correct hash, but not the one that was written.
     let mut forger = chain_with_no_lines();
     let prev = line::scan(chain.lines[2].as_bytes()).unwrap().hash;
     forger.append(Place { seq: 3, prev }, &json!({ "n": 33 }));
@@ -225,7 +226,7 @@ fn another_index_size_or_path_is_not_proven() {
     assert_eq!(refused(&with(&document, "size", json!(9)), &chain), other_size);
     let not_included = "the line is not in the tree of the checkpoint";
     assert_eq!(refused(&with(&document, "path", json!([])), &chain), not_included);
-    // Line 3 as the last of a tree of three: it is not one of its lines.
+    // Line 3 in a tree of three lines: the index is out of range.
     let outside = with(&document, "size", json!(3));
     let outside = ProofDocument::parse(&outside).unwrap();
     let outside = with(&outside, "checkpoint", json!(chain.checkpoint(3)));
@@ -317,7 +318,7 @@ fn documents_of_another_shape_are_refused() {
         }
         assert!(check(&format!(" {text}\n"), &chain.keys()).is_ok());
     }
-    // The members of the one kind are not those of the other.
+    // The members of one kind are not accepted for the other.
     let text = to_text(&chain.inclusion(3, 8)).replacen("inclusion", "consistency", 1);
     assert_eq!(refused(&text, &chain), "the proof has unknown members");
 }
@@ -354,14 +355,15 @@ fn the_longest_document_is_read_and_no_longer_one() {
 
 #[test]
 fn the_longest_line_is_proven_and_a_longer_one_is_none() {
-    // Quotes need the most room: each is escaped in the line, and both characters again in the document.
+    // Quotes take the most room: each is escaped in the line, and both characters again in the
+    // document.
     let line_of = |quotes: usize, padding: usize| {
         let mut chain = chain_with_no_lines();
         let data = json!({ "text": format!("{}{}", "\"".repeat(quotes), "x".repeat(padding)) });
         chain.append(Place { seq: 0, prev: LineHash::NONE }, &data);
         chain
     };
-    // A writer leaves room for the 20 digits of the largest `seq`, and this one has one.
+    // A writer reserves the 20 digits of the largest `seq`, and this one has a single digit.
     let longest = MAX_LINE_BYTES - 19;
     let around = line_of(0, 0).lines[0].len() + 1;
     let chain = line_of((longest - around) / 2, (longest - around) % 2);

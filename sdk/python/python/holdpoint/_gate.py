@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
-# The most often that pins which another process wrote first are taken over, for one message.
+# How often pins that another process has just written are reloaded for one message.
 MAX_LOADS = 5
 
 
@@ -75,7 +75,7 @@ class LocalGate:
         self._pin, self._host, self._on_held = pin, host, on_held
         self._server: str = options["server"]
         self._seen = None
-        # Messages that wait for a list, by ticket: one that is held may have to be decided on again.
+        # Messages that wait for a list, by ticket. A held message may have to be decided on again.
         self._kept: dict[int, str] = {}
         text = self._read()
         try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VERSION = 1
 # How long the gate may take to open a home.
 OPEN_SECONDS = 30.0
-# How long it may take to write its last receipts.
+# How long the gate may take to write its last receipts.
 END_SECONDS = 6.0
 
 
@@ -92,7 +92,7 @@ class HomeGate:
         self._opened: Any = None
         self._failure: str | None = None
         self._soon: Any = None
-        # Answers to the replayed handshake go no further.
+        # Responses to the replayed handshake are not forwarded.
         self._replayed: set[str] = set()
 
     def greet(self, handshake: dict[str, Any]) -> str | None:
@@ -121,7 +121,7 @@ class HomeGate:
                 self._pin.command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                # Ctrl-C in a terminal is for the application; the gate ends with it.
+                # Ctrl-C in a terminal is meant for the application; the gate ends with it.
                 start_new_session=True,
             )
         except OSError as error:
@@ -211,7 +211,7 @@ class HomeGate:
             else:
                 self._host.refuse(message["id"], Refused(error))
             return
-        # What waits is for the application's own screen: it is asked for before the hold is told.
+        # Fetch what waits before reporting the hold, so that the application can show it.
         tool = (error.get("data") or {}).get("tool")
 
         def reviewed(answer: dict[str, Any]) -> None:

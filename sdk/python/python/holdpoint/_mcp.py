@@ -9,7 +9,8 @@ import mcp.types as types
 from mcp.shared.message import SessionMessage
 from pydantic import RootModel
 
-# In 2.x a request is its own type; in 1.x it is wrapped in `ClientRequest`, and messages have a `root`.
+# In 2.x each request has its own type; in 1.x it is wrapped in `ClientRequest`, and messages have a
+# `root`.
 IS_V1 = hasattr(types, "ClientRequest") and isinstance(types.ClientRequest, type)
 
 

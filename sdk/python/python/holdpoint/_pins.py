@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # The largest file that is read. The core has the same limit.
 MAX_PINS_BYTES = 256 * 1024 * 1024
-# How long another process may have the lock of a file before it counts as abandoned.
+# How long another process may hold the lock of a file before it counts as abandoned.
 ABANDONED_SECONDS = 10.0
-# How long a lock is waited for.
+# How long to wait for a lock.
 PATIENCE_SECONDS = 15.0
 RETRY_SECONDS = 0.01
 

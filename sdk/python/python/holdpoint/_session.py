@@ -66,7 +66,7 @@ def wrap(
     if getattr(inner, "_holdpoint", None) is not None:
         raise HoldpointError("this session has a gate already")
     options = options_of(server_id, posture, relist_max_age, settings)
-    # Lists that the client kept were never compared.
+    # Lists that the client cached were never compared.
     if inner is not session and hasattr(session, "_response_cache"):
         session._response_cache = None  # type: ignore[attr-defined]
     SessionGate(inner, pin, options, on_held)
@@ -90,7 +90,7 @@ class Pending:
         # ("send", is_watched), ("answer", message) or ("refuse", exception)
         self.outcome: tuple[str, Any] | None = None
         self.event: Any = None
-        # What the library raised, where the answer of the server is an error.
+        # The library's exception, if the server answered with an error.
         self.error: Exception | None = None
 
     def settle(self, kind: str, value: Any) -> None:
@@ -120,7 +120,7 @@ class SessionGate:
         self._tickets = itertools.count(1)
         self._pending: dict[int, Pending] = {}
         self._own: list[dict[str, Any]] = []
-        # The answer of the server that is being handed in.
+        # The server's response that is being passed to the gate.
         self._heard: dict[str, Any] = {}
         self._patience = 30.0
         self._is_ready = False
@@ -167,7 +167,7 @@ class SessionGate:
             name = "_initialize_result" if getattr(session, "initialize_result", None) else "_discover_result"
             setattr(session, name, shown)
 
-    # What the gate does to the session.
+    # The gate's actions on the session.
 
     def send(self, ticket: int, is_watched: bool) -> None:
         self._settle(ticket, "send", is_watched)
@@ -177,7 +177,7 @@ class SessionGate:
 
     def to_server(self, message: dict[str, Any]) -> None:
         self._own.append(message)
-        # A caller that waits makes the request.
+        # The waiting caller makes the request.
         for pending in self._pending.values():
             pending.wake()
 
@@ -212,7 +212,7 @@ class SessionGate:
     async def waiting(self) -> list[dict[str, Any]]:
         return await self._gate.waiting()
 
-    # What the session does.
+    # The session's messages to the gate.
 
     async def hear(self, message: Any) -> None:
         """A notification of the server, on its way to the application's handler."""
@@ -240,7 +240,7 @@ class SessionGate:
         if isinstance(self._gate, LocalGate):
             actions = self._gate.offer(ticket, text)
             if actions is None:
-                # The ordinary call, with as little around it as can be.
+                # The ordinary call, with as little overhead as possible.
                 return await self._send(request, result_type, *arguments, **options)
 
         async def original(as_type: Any) -> Any:
@@ -252,7 +252,7 @@ class SessionGate:
         """The message that a request becomes, with the ticket for its id."""
         stamp = getattr(self._session, "_stamp", None)
         if self._gate.is_home and stamp is not None:
-            # Without a session each request says what it is made with.
+            # Without a session, each request carries its own metadata.
             data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
             stamp(data, {})
             return json.dumps({"jsonrpc": "2.0", "id": ticket, **data})
@@ -287,7 +287,8 @@ class SessionGate:
         finally:
             self._pending.pop(ticket, None)
             if pending.outcome is None:
-                # It ended while it waited at the gate: the caller gave up. It is cancelled there, and never sent.
+                # The caller gave up while the request waited at the gate: cancel it there, without
+                # ever sending it.
                 params = f'{{"requestId":{ticket}}}'
                 self._gate.client(0, f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}')
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._home import HomePin
     from ._pins import PreflightPin
 
-# The most messages that wait to be delivered before no more are taken.
+# The most messages queued for delivery before no more are accepted.
 MAX_OUT = 1_000
 
 
@@ -82,16 +82,16 @@ class TransportGate:
         self._mcp, self._inner_read, self._inner_write = _mcp, read, write
         self._server: str = options["server"]
         self._tickets = itertools.count(1)
-        # Messages that wait at the gate, and the ids of those whose answers it has to see.
+        # Messages that wait at the gate, and the ids of requests whose responses it must see.
         self._kept: dict[int, Any] = {}
         self._watched: set[Any] = set()
-        # What is to be delivered, in order: the stream, and the message.
+        # The queue of messages to deliver, each with its stream.
         self._out: deque[tuple[Any, Any]] = deque()
         self._has_out = anyio.Event()
         self._has_room = anyio.Event()
         self._to_client, self.read = anyio.create_memory_object_stream(0)
         self.write, self._from_client = anyio.create_memory_object_stream(0)
-        # The text of the server's message that is being handed in.
+        # The text of the server's message that is being passed to the gate.
         self._heard = ""
         self._deadline: float | None = None
         self._refused: Refused | None = None
@@ -105,7 +105,7 @@ class TransportGate:
         for stream in (self._to_client, self.read, self.write, self._from_client):
             stream.close()
 
-    # What the gate does to the session.
+    # The gate's actions on the transport.
 
     def _put(self, stream: Any, message: Any) -> None:
         self._out.append((stream, message))
@@ -126,7 +126,7 @@ class TransportGate:
         identifier = message.get("id")
         kept = None
         if not (isinstance(identifier, str) and identifier.startswith("hp-")):
-            # A message of the client comes back from the gate as it went in.
+            # A message of the client comes back from the gate unchanged.
             found = [ticket for ticket, kept in self._kept.items() if self._mcp.id_of(kept) == identifier]
             kept = self._kept.pop(found[0], None) if found else None
         self._put(self._inner_write, kept or self._mcp.message_of(message))
@@ -163,7 +163,7 @@ class TransportGate:
         for ticket in list(self._kept):
             self.refuse(ticket, refused)
 
-    # Carrying.
+    # The loops that forward messages.
 
     async def from_client(self) -> None:
         async with self._from_client:

@@ -1,4 +1,4 @@
-//! Addresses: where TLS is used, what is refused, and that no password is shown.
+//! Which addresses use TLS, which are refused, and that no password is shown.
 
 use super::{Address, AddressError, Encryption, MAX_ADDRESS_BYTES};
 

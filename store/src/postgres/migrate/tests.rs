@@ -1,4 +1,4 @@
-//! Migrations go forward, whole, and once.
+//! Migrations go forward, are atomic, and run once.
 
 use super::{MIGRATIONS, migrate};
 use crate::postgres::{PostgresStore, Session};
@@ -32,7 +32,7 @@ fn an_older_schema_goes_through_each_step_it_lacks_and_keeps_what_it_has() {
     migrated(&bench, &with(&[ADDS_A_TABLE, ADDS_A_COLUMN])).unwrap();
     assert_eq!(version(&bench), MIGRATIONS.len() + 2);
     assert_eq!(bench.ask("SELECT hue FROM colours"), ["7"]);
-    // There is no way back.
+    // An older version refuses the newer schema.
     let error = bench.postgres().unwrap_err();
     assert!(matches!(error, StoreError::NewerSchema { .. }), "{error}");
     let known = MIGRATIONS.len();
@@ -56,7 +56,7 @@ fn a_migration_that_fails_leaves_the_version_before() {
 }
 
 #[test]
-fn a_schema_with_tables_of_somebody_elses_is_refused_and_not_touched() {
+fn a_schema_with_foreign_tables_is_refused_and_not_touched() {
     let Some(url) = postgres_url() else { return };
     let bench = Bench::on(&url);
     let schema = bench.address().schema;

@@ -1,4 +1,4 @@
-//! Nodes that come and go, and what they own.
+//! Nodes that join and leave, and what they own.
 
 use super::*;
 use crate::tests::bench::{Bench, postgres_url};
@@ -26,7 +26,7 @@ fn of_two_nodes_one_owns_an_instance_until_it_is_gone() {
     let key = InstanceKey([7; 32]);
     assert_eq!(nodes.claim(&key, ONE).unwrap(), ONE);
     assert_eq!(nodes.claim(&key, TWO).unwrap(), ONE);
-    // Only the owner can give it up.
+    // Only the owner can release it.
     nodes.release(&[key], TWO).unwrap();
     assert_eq!(nodes.claim(&key, TWO).unwrap(), ONE);
     nodes.release(&[key], ONE).unwrap();
@@ -54,7 +54,7 @@ fn a_node_that_beats_cannot_be_declared_gone_and_one_that_was_stays_gone() {
     nodes.declare_gone(seen.iter().find(|node| node.id == ONE).unwrap(), NOW).unwrap();
     assert_eq!(beat(&nodes, ONE), [(ONE, false), (TWO, true)], "it stays gone");
     assert_eq!(nodes.claim(&key, TWO).unwrap(), TWO);
-    // It is remembered until it joins again at the same address.
+    // A node is remembered until a new one joins at the same address.
     nodes.join(NodeId(3), "10.0.0.1:8422", NOW).unwrap();
     assert_eq!(beat(&nodes, NodeId(3)), [(NodeId(3), true), (TWO, true)]);
 }

@@ -19,13 +19,13 @@ fn calls_of_all_nodes_are_added_and_told_to_each() {
     assert_eq!(first.iter().map(|count| count.used).collect::<Vec<_>>(), [3, 5]);
     let second = two.add(&[report(2, 1), report(1, 2), report(3, 4)]).unwrap();
     assert_eq!(second.iter().map(|count| count.used).collect::<Vec<_>>(), [6, 5, 4]);
-    // A bucket that was full is full again when all calls came back, less what passed meanwhile.
+    // A full bucket is full again once all calls are regained, minus the time that has passed.
     let waits: Vec<u64> = second.iter().map(|count| count.full_in_nanoseconds / SECOND).collect();
     for (wait, calls) in waits.into_iter().zip([6, 5, 4]) {
         assert!((calls * 60 - 50..=calls * 60).contains(&wait), "{wait} for {calls}");
     }
     assert!(second[0].unix_seconds > 1_700_000_000);
-    // They outlive the process.
+    // The counts outlive the process.
     drop((one, two));
     assert_eq!(open().add(&[report(1, 1)]).unwrap()[0].used, 6);
 }

@@ -1,4 +1,4 @@
-//! The database goes away and comes back: a sentence at once, nothing half-written, nothing doubled.
+//! The database goes away and comes back: an immediate error, no partial write, no duplicate write.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn a_database_that_goes_away_is_told_at_once_and_used_again_when_it_is_back() {
 }
 
 #[test]
-fn a_connection_that_was_cut_while_nobody_used_it_is_made_anew_unnoticed() {
+fn an_idle_connection_that_was_cut_is_reopened_silently() {
     let Some(url) = postgres_url() else { return };
     let mut proxied = Proxied::new(&url);
     for name in ["server.pin", "server.quarantine", "server.release"] {
@@ -118,7 +118,7 @@ fn a_server_that_ends_the_connection_itself_is_connected_to_again() {
     assert_eq!(store.history(&id("reports")).unwrap().len(), 3);
 }
 
-/// The server's process for this store's connection.
+/// The process id of this store's connection on the server.
 fn backend_of(store: &PostgresStore) -> i64 {
     let asked = store.read(|rows| {
         rows.first("SELECT pg_backend_pid()", &[], |row| Ok(row.cell(0).integer().unwrap()))

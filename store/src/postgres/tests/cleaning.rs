@@ -1,4 +1,5 @@
-//! Databases of older versions are cleaned for all nodes that share them, and what they held goes from the server's files.
+//! Databases of older versions are cleaned for all nodes that share them, and the old data leaves
+//! the server's files.
 
 use super::*;
 use crate::{Launch, NewPin};
@@ -6,7 +7,7 @@ use contract::surface::{Entry, EntryId, EntryType};
 
 const SECRET: &str = "Wq71zXsecret";
 
-/// A server that was pinned by an older version, with its words in clear.
+/// A server pinned by an older version, with its words in clear text.
 fn old(bench: &Bench) {
     let mut store = bench.store();
     let raw = format!(
@@ -30,7 +31,7 @@ fn old(bench: &Bench) {
     bench.edit("DELETE FROM counters WHERE name LIKE 'launches_redacted%'");
 }
 
-/// The files that the server keeps the tables in. A table that was written anew is in another one.
+/// The files in which the server keeps the tables. A rewritten table has a new file.
 fn files(bench: &Bench) -> Vec<String> {
     bench.ask(
         "SELECT c.relname || ' ' || pg_relation_filenode(c.oid) FROM pg_class c
@@ -46,7 +47,7 @@ fn kept(bench: &Bench) -> String {
 }
 
 #[test]
-fn a_shared_database_is_cleaned_once_for_all_nodes_and_its_tables_are_written_anew() {
+fn a_shared_database_is_redacted_once_for_all_nodes_and_its_tables_are_rewritten() {
     let Some(url) = postgres_url() else { return };
     let bench = Bench::on(&url);
     old(&bench);
@@ -58,7 +59,7 @@ fn a_shared_database_is_cleaned_once_for_all_nodes_and_its_tables_are_written_an
     assert!(!kept(&bench).contains(SECRET) && is_sound(&node, "reports"));
     let after = files(&bench);
     assert!(before.iter().all(|file| !after.contains(file)), "{before:?} {after:?}");
-    // The first node finds it done, and history is only added to again.
+    // The first node finds the work done, and history is append-only again.
     let first = bench.store();
     assert!(is_sound(&*first, "reports"));
     assert_eq!(files(&bench), after);

@@ -1,4 +1,5 @@
-//! All nodes need the same key: who has another is told so, and pins are not called tampered with.
+//! All nodes need the same key: a node with a different key gets an error, and its pins are not
+//! reported as tampered.
 
 use super::*;
 

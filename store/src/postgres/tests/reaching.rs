@@ -1,8 +1,8 @@
-//! How a database is reached: sockets, TLS, and what is refused.
+//! How a database is reached: sockets, TLS, and refused addresses.
 
 use super::*;
 
-/// The test's server under another name or with other options.
+/// Opens the test's server under another name or with other options.
 fn opened(bench: &Bench, host: &str, options: &str) -> Result<PostgresStore, StoreError> {
     let url = bench.url.as_ref().unwrap();
     let url = url.replace("127.0.0.1", host);
@@ -30,7 +30,7 @@ fn a_verified_certificate_is_accepted_and_the_connection_encrypted() {
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_or_of_another_host_is_refused() {
+fn an_untrusted_certificate_or_one_of_another_host_is_refused() {
     let Some(url) = postgres_url() else { return };
     let bench = Bench::on(&url);
     let trusted = format!("&sslmode=require&sslrootcert={}", roots().display());
@@ -46,7 +46,7 @@ fn a_certificate_that_nobody_trusts_or_of_another_host_is_refused() {
 }
 
 #[test]
-fn a_file_without_certificates_trusts_nobody() {
+fn a_file_without_certificates_trusts_no_server() {
     let Some(url) = postgres_url() else { return };
     let bench = Bench::on(&url);
     for (content, expected) in [("nonsense", "no certificate"), ("", "no certificate")] {

@@ -1,4 +1,4 @@
-//! Migrations go forward, whole, and once.
+//! Migrations go forward, are atomic, and run once.
 
 use super::{MIGRATIONS, newest};
 use crate::sqlite::SqliteStore;
@@ -56,7 +56,7 @@ fn an_older_home_goes_through_each_step_it_lacks_and_keeps_what_it_has() {
     assert_eq!(hue, 7, "the first step ran once, and before the second");
     assert_eq!(new.servers().unwrap().len(), 1);
     drop(new);
-    // There is no way back.
+    // An older version refuses the newer file.
     let refused = SqliteStore::open(&home);
     let (found, known) = (newest(MIGRATIONS) + 2, newest(MIGRATIONS));
     assert!(

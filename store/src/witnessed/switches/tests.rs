@@ -1,4 +1,4 @@
-//! What a person did to incident mode and to keys has a line in the index; what failed has none.
+//! Actions on incident mode and keys get a line in the index; failed ones do not.
 
 use crate::tests::bench::{Bench, Kind, NOON, call, id, on_both};
 use crate::{
@@ -25,7 +25,7 @@ fn key(name: &str) -> NewApiKey {
     }
 }
 
-/// Who did what, as the index of the home has it.
+/// The actors and actions in the home's index.
 fn witnessed(bench: &Bench) -> Vec<(String, String)> {
     let path = bench.home.path().join("receipts/index/000001.jsonl");
     let text = std::fs::read_to_string(path).unwrap();

@@ -5,7 +5,7 @@ use gate::posture::Posture;
 
 const DAY: i64 = 86_400_000;
 
-/// An act of day 5.
+/// An act on day 5.
 fn act(seq: i64, action: &str) -> HistoryEvent {
     HistoryEvent {
         seq,
@@ -36,7 +36,7 @@ fn seen(seq: i64, before: &str, after: &str) -> HistoryEvent {
     }
 }
 
-/// A line below an act.
+/// A history line that belongs to an act.
 fn line(act_seq: i64, seq: i64, action: &str, basis: Basis) -> HistoryEvent {
     HistoryEvent {
         act: act_seq,
@@ -85,7 +85,7 @@ fn what_was_accepted_as_benign_is_counted_only() {
     let history = [seen(1, "a", "b"), line(1, 2, "pin.added", Basis::Auto)];
     check(&history, &[]);
     assert_eq!(happenings(&history, Day(5), Posture::Guard).1, 1);
-    // Beside it, something was held: that is told.
+    // If the same act also began to hold something, that is reported.
     let mut held = history.to_vec();
     held[0].status_after = Some(ServerStatus::Changed);
     check(&held, &[What::Held]);
@@ -110,7 +110,7 @@ fn a_first_look_that_left_something_out_is_told_twice() {
 }
 
 #[test]
-fn pins_that_were_tampered_with_are_told_before_what_mended_them() {
+fn tampered_pins_are_reported_before_their_repair() {
     let history = [act(1, "server.approve"), line(1, 2, "pin.discarded", Basis::Person)];
     let happened = check(&history, &[What::Discarded, What::Approved]);
     assert_eq!((happened[0].entry_count, happened[1].entry_count), (1, 0));

@@ -121,7 +121,7 @@ fn latencies_are_bounded_by_their_bucket() {
     assert_eq!(latencies(&[64]).percentile(99), Some(Bound::Below(128)));
     assert_eq!(latencies(&[1 << 29]).percentile(50), Some(Bound::Unbounded));
     assert_eq!(latencies(&[(1 << 29) - 1]).percentile(50), Some(Bound::Below(1 << 29)));
-    // 99 of 100 are fast: the slow one is past the 99th.
+    // 99 of 100 calls are fast: the slow one is above the 99th percentile.
     let mut hundred = vec![10; 99];
     hundred.push(1_000_000);
     assert_eq!(latencies(&hundred).percentile(99), Some(Bound::Below(16)));

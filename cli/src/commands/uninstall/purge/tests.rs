@@ -2,7 +2,7 @@ use super::*;
 use std::fs;
 use tempfile::TempDir;
 
-/// A user's folder, with a home of Holdpoint in it.
+/// A user's folder that contains a Holdpoint home.
 fn user() -> (TempDir, PathBuf) {
     let user = tempfile::tempdir().unwrap();
     let home = user.path().join(".holdpoint");

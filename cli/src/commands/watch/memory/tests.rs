@@ -11,7 +11,7 @@ fn take(memory: &mut Memory, path: &str, names: &[&str]) -> Vec<String> {
     new.into_iter().map(|known| known.name).collect()
 }
 
-/// A memory that has begun with these servers.
+/// A memory whose starting point has these servers.
 fn begun(folder: &Path, names: &[&str]) -> Memory {
     let mut memory = Memory::read(folder);
     assert!(take(&mut memory, "/a", names).is_empty());

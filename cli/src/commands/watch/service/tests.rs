@@ -15,7 +15,7 @@ fn usual(check: impl FnOnce(&Service<'_>)) {
     check(&Service { program: &program, home: None, is_auto: false, variables: &variables });
 }
 
-/// All that can be set, with every character that either format could take for its own.
+/// Sets everything that can be set, with every character that is special in either format.
 fn odd(check: impl FnOnce(&Service<'_>)) {
     let program = PathBuf::from("/home/Ada \"$HOME\" 100%/\\<b>&/holdpoint");
     let home = PathBuf::from("/srv/two words");
