@@ -354,7 +354,7 @@ fn list_view(
     if let [page] = pages.as_slice()
         && surface.unreadable().is_empty()
         && is_as_sent()
-        && let Some(array) = lists::shown_array(list, page.as_bytes(), shows_all)
+        && let Some(array) = lists::shown_array(list, page.as_bytes(), &entries, shows_all)
     {
         return Some(ListView::as_sent(list, pages, array, &entries));
     }
