@@ -2,7 +2,7 @@
 //! or the outcome comes out. The observer and the gate both list by these rules.
 
 use crate::{Answer, METHOD_NOT_FOUND, members};
-use contract::json::{Document, Kind, ReadError};
+use contract::json::{Document, Kind, Node, SharedDocument};
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES, SurfaceReader};
 use memchr::memmem;
 use std::collections::HashSet;
@@ -80,11 +80,20 @@ pub struct Listing {
     bytes: usize,
     cursors: HashSet<String>,
     note: Option<String>,
+    /// The page of a list that has one page, parsed for its cursor.
+    only: Option<SharedDocument>,
 }
 
 impl Listing {
     pub fn new(list: ListKind) -> Listing {
-        Listing { list, pages: Vec::new(), bytes: 0, cursors: HashSet::new(), note: None }
+        Listing {
+            list,
+            pages: Vec::new(),
+            bytes: 0,
+            cursors: HashSet::new(),
+            note: None,
+            only: None,
+        }
     }
 
     /// Which page is asked for, counted from 1.
@@ -111,10 +120,13 @@ impl Listing {
         if self.bytes > MAX_LIST_BYTES {
             return unreadable(format!("larger than {MAX_LIST_BYTES} bytes"));
         }
-        let next = match next_cursor(&page) {
-            Ok(next) => next,
+        let document = match SharedDocument::parse(page.clone()) {
+            Ok(document) => document,
             Err(error) => return unreadable(error.to_string()),
         };
+        let next = next_cursor(document.root());
+        let is_only = self.pages.is_empty() && matches!(next, Cursor::End | Cursor::Empty);
+        self.only = is_only.then_some(document);
         self.pages.push(page);
         match next {
             Cursor::End => self.end(),
@@ -145,6 +157,12 @@ impl Listing {
         }
     }
 
+    /// The page of a list that is done and has one page, parsed: a caller that reads the list at once has no need to parse it
+    /// a second time.
+    pub fn take_only_page(&mut self) -> Option<SharedDocument> {
+        self.only.take()
+    }
+
     /// What a person should know of a list that is done.
     pub fn into_note(self) -> Option<String> {
         self.note
@@ -168,15 +186,14 @@ enum Cursor {
     Next(String),
 }
 
-fn next_cursor(page: &str) -> Result<Cursor, ReadError> {
-    let document = Document::parse(page)?;
-    let Some(cursor) = document.root().get("nextCursor") else { return Ok(Cursor::End) };
-    Ok(match (cursor.kind(), cursor.as_str()) {
+fn next_cursor(page: Node<'_>) -> Cursor {
+    let Some(cursor) = page.get("nextCursor") else { return Cursor::End };
+    match (cursor.kind(), cursor.as_str()) {
         (Kind::Null, _) => Cursor::End,
         (_, Some(text)) if text.is_empty() => Cursor::Empty,
         (_, Some(text)) => Cursor::Next(text.into_owned()),
         _ => Cursor::NotAString,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::requests::{Asked, Asking, Awaited, CallAnswer, ParkedCall, RequestKey
 use crate::server::asking::call_in_words;
 use crate::server::driver::SessionWake;
 use contract::hash::EntryHash;
+use contract::surface::EntryBody;
 use gate::view::Found;
 use ledger::record::StepUp;
 use std::sync::Arc;
@@ -233,10 +234,9 @@ impl Session {
 
 /// The tool's entry as it was accepted.
 fn contract_of(met: &Met, target: Target<'_>) -> Option<EntryHash> {
-    let hash = match met.situation().view.find(target) {
-        Found::Unchanged(hashes) => Some(hashes.entry),
-        Found::Changed(standing) => standing.before.map(|before| before.entry),
+    match met.situation().view.find(target) {
+        Found::Unchanged(body) => Some(body.entry_hash()),
+        Found::Changed(standing) => standing.before.as_ref().map(EntryBody::entry_hash),
         Found::Unknown => None,
-    };
-    hash.map(EntryHash::from_bytes)
+    }
 }

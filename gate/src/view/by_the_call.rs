@@ -92,8 +92,9 @@ pub struct HeldTools(Mutex<HashSet<(Box<str>, [u8; 32])>>);
 impl HeldTools {
     /// Remembers a tool of which a call is held, if calls of it are decided on their own.
     pub fn note(&self, target: Target<'_>, standing: &Standing) {
-        if let Some(approved) = standing.before.filter(|_| standing.is_by_the_call()) {
-            self.remember(target.key, approved.entry);
+        let approved = standing.before.as_ref().filter(|_| standing.is_by_the_call());
+        if let Some(approved) = approved {
+            self.remember(target.key, *approved.entry_hash().as_bytes());
         }
     }
 
