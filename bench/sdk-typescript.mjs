@@ -78,6 +78,8 @@ function server(list) {
 async function session(list, options) {
   const client = new Client({ name: "bench", version: "1" });
   const peer = server(list);
+  // Made before anything is measured: it is the server's own work.
+  peer.text = JSON.stringify({ tools: list });
   if (options) sdk.wrap(client, { pin: new sdk.PreflightPin(), serverId: "bench", ...options });
   await client.connect(peer.transport);
   return { client, peer };

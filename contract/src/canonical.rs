@@ -1,7 +1,7 @@
 //! The canonical form: RFC 8785 with exact numbers and with JSON Schema's sets sorted.
 
 use crate::decimal::Decimal;
-use crate::json::{Kind, Node, escape_into, sorted_names};
+use crate::json::{Kind, Members, Node, escape_into, sorted_names};
 
 /// What a value is to JSON Schema: that decides which arrays are sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,21 +180,25 @@ pub fn write(node: Node<'_>, position: Position, out: &mut impl Sink) {
 
 #[cfg_attr(holdpoint_small, optimize(speed))]
 fn write_object(node: Node<'_>, position: Position, out: &mut impl Sink) {
-    write_members(node.members(), |name| position.of_member(name), out);
+    write_members(node, &|name| Some(position.of_member(name)), out);
 }
 
-/// Appends an object made of some members, in canonical order, each in the position that its name gives it.
+/// Appends an object's members in canonical order, each in the position that its name gives it; those without one are left
+/// out.
 #[cfg_attr(holdpoint_small, optimize(speed))]
-pub(crate) fn write_members<'a>(
-    members: impl Iterator<Item = Member<'a>>,
-    position: impl Fn(&str) -> Position,
+pub(crate) fn write_members(
+    object: Node<'_>,
+    position: &dyn Fn(&str) -> Option<Position>,
     out: &mut impl Sink,
 ) {
     let mut is_first = true;
-    for (name, value) in sorted_members(members) {
+    for (name, value) in sorted_members(object.members()) {
+        let Some(position) = position(&name.as_str().unwrap_or_default()) else { continue };
         out.put(if is_first { b"{" } else { b"," });
         is_first = false;
-        write_member(name, value, position(&name.as_str().unwrap_or_default()), out);
+        write_string(name, out);
+        out.put(b":");
+        write(value, position, out);
     }
     out.put(if is_first { b"{}" } else { b"}" });
 }
@@ -202,29 +206,13 @@ pub(crate) fn write_members<'a>(
 /// Members in canonical order. They are kept by their index: keeping them as they are would cost hostile input far more
 /// memory than its bytes.
 #[cfg_attr(holdpoint_small, optimize(speed))]
-pub(crate) fn sorted_members<'a>(
-    members: impl Iterator<Item = Member<'a>>,
-) -> impl Iterator<Item = Member<'a>> {
-    let mut members = members.peekable();
-    let first = members.peek().map(|(name, _)| *name);
+fn sorted_members<'a>(members: Members<'a>) -> impl Iterator<Item = Member<'a>> {
+    let first = members.clone().next().map(|(name, _)| name);
     let text = |index: u32| first.and_then(|first| first.at(index).as_str()).unwrap_or_default();
     let names = sorted_names(members.map(|(name, _)| name.index()), text);
     let member =
         move |index: u32| first.map(|first| (first.at(index), first.at(index.saturating_add(1))));
     names.into_iter().filter_map(member)
-}
-
-/// Appends one member of an object.
-#[cfg_attr(holdpoint_small, optimize(speed))]
-pub(crate) fn write_member(
-    name: Node<'_>,
-    value: Node<'_>,
-    position: Position,
-    out: &mut impl Sink,
-) {
-    write_string(name, out);
-    out.put(b":");
-    write(value, position, out);
 }
 
 #[cfg_attr(holdpoint_small, optimize(speed))]

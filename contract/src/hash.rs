@@ -131,20 +131,6 @@ impl Hasher {
     }
 }
 
-/// One or two hashes of the same bytes. A single type for both cases halves the generated code.
-#[derive(Debug)]
-pub(crate) struct Twofold<'h>(pub(crate) &'h mut Hasher, pub(crate) Option<&'h mut Hasher>);
-
-impl Sink for Twofold<'_> {
-    #[cfg_attr(holdpoint_small, optimize(speed))]
-    fn put(&mut self, bytes: &[u8]) {
-        self.0.put(bytes);
-        if let Some(other) = &mut self.1 {
-            other.put(bytes);
-        }
-    }
-}
-
 /// The SHA-256 of some bytes as lower-case hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))

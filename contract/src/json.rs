@@ -5,6 +5,7 @@
 
 use parse::Names;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 mod order;
 mod parse;
@@ -97,6 +98,30 @@ impl<'t> Document<'t> {
     /// The outermost value.
     pub fn root(&self) -> Node<'_> {
         Node { text: self.text, slots: &self.slots, index: 0 }
+    }
+}
+
+/// A document with its text, which others keep as well: what is read of it in several places is parsed once.
+#[derive(Debug)]
+pub struct SharedDocument {
+    text: Arc<str>,
+    slots: Vec<Slot>,
+}
+
+impl SharedDocument {
+    /// Reads a whole text as one JSON value.
+    pub fn parse(text: Arc<str>) -> Result<Self, ReadError> {
+        let slots = parse::parse(&text, Names::Checked)?;
+        Ok(SharedDocument { text, slots })
+    }
+
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The outermost value.
+    pub fn root(&self) -> Node<'_> {
+        Node { text: &self.text, slots: &self.slots, index: 0 }
     }
 }
 

@@ -19,6 +19,7 @@ mod invisible;
 mod known;
 mod letters;
 mod lexicon;
+mod quiet;
 mod quoted;
 mod text;
 mod words;
@@ -28,6 +29,7 @@ use foreign::OwnNames;
 pub use foreign::{ToolNames, is_named};
 pub(crate) use hidden::is_invisible;
 pub(crate) use known::KnownStrings;
+use quiet::QuietTexts;
 use text::TextScanner;
 
 /// The most markers that one scan reports; an entry with this many is marked whatever else it has.
@@ -51,10 +53,20 @@ pub struct Marker {
 }
 
 /// Scans entries one after the other, with one set of buffers for all of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scanner(TextScanner);
 
+impl Default for Scanner {
+    fn default() -> Self {
+        Scanner(TextScanner::new(QuietTexts::of_many_entries()))
+    }
+}
+
 impl Scanner {
+    fn of_one_entry() -> Scanner {
+        Scanner(TextScanner::new(QuietTexts::default()))
+    }
+
     /// The markers of an entry, in the order of its text, at most [`MAX_MARKERS`] of them. `tools` are the server's own.
     pub fn scan(&mut self, entry: Node<'_>, tools: &ToolNames) -> Vec<Marker> {
         Walk::over(entry, tools, None, &mut self.0)
@@ -73,12 +85,12 @@ impl Scanner {
 
 /// The markers of one entry. Many entries cost less with a [`Scanner`].
 pub fn scan(entry: Node<'_>, tools: &ToolNames) -> Vec<Marker> {
-    Scanner::default().scan(entry, tools)
+    Scanner::of_one_entry().scan(entry, tools)
 }
 
 /// The same for the strings and names that the entry a person approved does not have.
 pub fn scan_new(entry: Node<'_>, approved_by_person: Node<'_>, tools: &ToolNames) -> Vec<Marker> {
-    Scanner::default().scan_new(entry, approved_by_person, tools)
+    Scanner::of_one_entry().scan_new(entry, approved_by_person, tools)
 }
 
 /// A text as phrases are matched in it: compatibility forms opened, marks and format characters dropped, look-alikes made

@@ -108,6 +108,13 @@ impl<K: Ord, V> SortedMap<K, V> {
     where
         K: Borrow<Q>,
     {
+        // Most keys come in order, behind all others.
+        let (last, items) = (self.parts.len().saturating_sub(1), self.parts.last());
+        if let Some((greatest, _)) = items.and_then(|items| items.last())
+            && greatest.borrow() < key
+        {
+            return Err((last, items.map_or(0, Vec::len)));
+        }
         let begins_by = |part: &Vec<(K, V)>| {
             part.first().is_some_and(|(first, _)| first.borrow().cmp(key) != Ordering::Greater)
         };
@@ -393,6 +400,36 @@ impl<T: Hash> Hash for SortedSet<T> {
 impl<T: fmt::Debug> fmt::Debug for SortedSet<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(self).finish()
+    }
+}
+
+/// The order of some bytes, as that of slices: eight at a time, because keys are short and WebAssembly has no fast way to
+/// compare a few bytes.
+#[cfg_attr(holdpoint_small, optimize(speed))]
+pub(crate) fn bytes_order(left: &[u8], right: &[u8]) -> Ordering {
+    let (mut left_rest, mut right_rest) = (left, right);
+    loop {
+        let (left_word, left_after) = first_word(left_rest);
+        let (right_word, right_after) = first_word(right_rest);
+        // Zeros take the place of what is missing: where they pass for bytes, the shorter one is first.
+        match left_word.cmp(&right_word) {
+            Ordering::Equal if left_after.is_empty() || right_after.is_empty() => {
+                return left.len().cmp(&right.len());
+            }
+            Ordering::Equal => (left_rest, right_rest) = (left_after, right_after),
+            different => return different,
+        }
+    }
+}
+
+#[inline(always)]
+fn first_word(bytes: &[u8]) -> (u64, &[u8]) {
+    match bytes.split_first_chunk::<8>() {
+        Some((word, after)) => (u64::from_be_bytes(*word), after),
+        None => {
+            let word = bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            (if bytes.is_empty() { 0 } else { word << (64 - 8 * bytes.len()) }, &[])
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! A server's surface: all that it says of itself and that a host or a model reads, as hashed entries.
 
-use crate::canonical::{Position, Sink, sorted_members, write_member};
-use crate::hash::{DefinitionHash, EntryHash, Hasher, SurfaceHash, Twofold};
+use crate::canonical::{self, Position, Sink};
+use crate::hash::{DefinitionHash, EntryHash, Hasher, SurfaceHash};
 use crate::json::{Document, Node, escape_into};
-use crate::sorted::{SortedMap, SortedSet};
+use crate::sorted::{SortedMap, SortedSet, bytes_order};
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 mod anchor;
 mod read;
@@ -175,10 +176,24 @@ impl ListKind {
 }
 
 /// What names an entry within its server: its type and its key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EntryId {
     pub entry_type: EntryType,
     pub key: String,
+}
+
+impl Ord for EntryId {
+    /// By type, then by the bytes of the key.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_key = || bytes_order(self.key.as_bytes(), other.key.as_bytes());
+        self.entry_type.cmp(&other.entry_type).then_with(by_key)
+    }
+}
+
+impl PartialOrd for EntryId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl EntryId {
@@ -198,13 +213,11 @@ impl fmt::Display for EntryId {
     }
 }
 
-/// One entry as the server sent it, with its hashes.
+/// One entry as the server sent it, with its hashes. Copies share all but the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     id: EntryId,
-    raw: Text,
-    entry_hash: EntryHash,
-    definition_hash: Option<DefinitionHash>,
+    body: EntryBody,
 }
 
 impl Entry {
@@ -215,12 +228,13 @@ impl Entry {
     }
 
     fn from_node(id: EntryId, node: Node<'_>) -> Entry {
-        Hashes::of(id.entry_type, node).with_text(id, node.raw().into())
+        EntryHashes::of(id.entry_type, node).with_text(id, node.raw().into())
     }
 
     /// Stands for an entry whose removal was accepted.
     pub fn gone(id: EntryId) -> Entry {
-        Entry { id, raw: "null".into(), entry_hash: EntryHash::of(b"null"), definition_hash: None }
+        let hashes = EntryHashes { entry: EntryHash::of(b"null"), definition: Definition::None };
+        hashes.with_text(id, "null".into())
     }
 
     pub fn is_gone(&self) -> bool {
@@ -241,7 +255,7 @@ impl Entry {
 
     /// The JSON of the entry, byte for byte as it came.
     pub fn raw(&self) -> &str {
-        self.raw.as_str()
+        self.body.0.raw.as_str()
     }
 
     /// The entry's JSON, read again.
@@ -252,14 +266,68 @@ impl Entry {
     }
 
     pub fn entry_hash(&self) -> EntryHash {
-        self.entry_hash
+        self.body.entry_hash()
     }
 
     /// Tools have one.
     pub fn definition_hash(&self) -> Option<DefinitionHash> {
-        self.definition_hash
+        self.body.definition_hash()
+    }
+
+    /// What the entry says, whatever it is called.
+    pub fn body(&self) -> &EntryBody {
+        &self.body
     }
 }
+
+/// What an entry says, with its hashes. Copies share it.
+#[derive(Debug, Clone)]
+pub struct EntryBody(Arc<BodyParts>);
+
+#[derive(Debug)]
+struct BodyParts {
+    raw: Text,
+    entry_hash: EntryHash,
+    definition: Definition,
+}
+
+/// The hash of a tool's definition. Most tools have other members too, so that it is another one than that of the entry,
+/// and of most it is never asked for.
+#[derive(Debug)]
+enum Definition {
+    /// It is no tool.
+    None,
+    /// All that counts of the tool is its definition: it has the same canonical form.
+    IsEntry,
+    /// Taken when it is first asked for.
+    Part(OnceLock<DefinitionHash>),
+}
+
+impl EntryBody {
+    pub fn entry_hash(&self) -> EntryHash {
+        self.0.entry_hash
+    }
+
+    /// Tools have one.
+    pub fn definition_hash(&self) -> Option<DefinitionHash> {
+        match &self.0.definition {
+            Definition::None => None,
+            Definition::IsEntry => Some(DefinitionHash::from_bytes(*self.0.entry_hash.as_bytes())),
+            Definition::Part(hash) => {
+                Some(*hash.get_or_init(|| definition_hash(self.0.raw.as_str())))
+            }
+        }
+    }
+}
+
+impl PartialEq for EntryBody {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = || self.0.entry_hash == other.0.entry_hash && self.0.raw == other.0.raw;
+        Arc::ptr_eq(&self.0, &other.0) || is_same()
+    }
+}
+
+impl Eq for EntryBody {}
 
 /// The text of an entry: a part of one that all copies of it share, and perhaps others.
 #[derive(Clone)]
@@ -296,34 +364,31 @@ impl fmt::Debug for Text {
 }
 
 /// The hashes of an entry, taken while its document is there; its text is copied once the document is gone.
-#[derive(Debug, Clone, Copy)]
-struct Hashes {
+#[derive(Debug)]
+struct EntryHashes {
     entry: EntryHash,
-    definition: Option<DefinitionHash>,
+    definition: Definition,
 }
 
-impl Hashes {
-    fn of(entry_type: EntryType, node: Node<'_>) -> Hashes {
-        let is_tool = entry_type == EntryType::Tool;
+impl EntryHashes {
+    fn of(entry_type: EntryType, node: Node<'_>) -> EntryHashes {
         let mut entry = Hasher::default();
-        // Where all that counts of a tool is its definition, both have the same canonical form, which is hashed once.
-        let mut definition = (is_tool && !is_definition(node)).then(Hasher::default);
         if node.is_object() {
-            write_entry(entry_type, node, &mut entry, definition.as_mut());
+            canonical::write_members(node, &|name| entry_type.member_position(name), &mut entry);
         } else {
-            crate::canonical::write(node, Position::Plain, &mut Twofold(&mut entry, None));
-            definition.iter_mut().for_each(|definition| definition.put(b"{}"));
+            canonical::write(node, Position::Plain, &mut entry);
         }
-        let entry = entry.finish();
-        let definition = definition.map_or(entry, Hasher::finish);
-        Hashes {
-            entry: EntryHash::from_bytes(entry),
-            definition: is_tool.then(|| DefinitionHash::from_bytes(definition)),
-        }
+        let definition = match entry_type {
+            EntryType::Tool if is_definition(node) => Definition::IsEntry,
+            EntryType::Tool => Definition::Part(OnceLock::new()),
+            _ => Definition::None,
+        };
+        EntryHashes { entry: EntryHash::from_bytes(entry.finish()), definition }
     }
 
     fn with_text(self, id: EntryId, raw: Text) -> Entry {
-        Entry { id, raw, entry_hash: self.entry, definition_hash: self.definition }
+        let EntryHashes { entry, definition } = self;
+        Entry { id, body: EntryBody(Arc::new(BodyParts { raw, entry_hash: entry, definition })) }
     }
 }
 
@@ -332,40 +397,20 @@ const OF_DEFINITION: [&str; 3] = ["name", "description", "inputSchema"];
 
 /// Whether all that counts of a tool is its definition.
 fn is_definition(tool: Node<'_>) -> bool {
-    tool.is_object()
-        && tool.members().all(|(name, _)| {
-            let is_its = |member: &str| name.is_text(member);
-            OF_DEFINITION.into_iter().any(is_its)
-                || EntryType::Tool.member_position(&name.as_str().unwrap_or_default()).is_none()
-        })
+    let is_its = |name: Node<'_>| OF_DEFINITION.into_iter().any(|member| name.is_text(member));
+    tool.is_object() && tool.members().all(|(name, _)| is_its(name))
 }
 
-/// Writes what of an entry counts, and of that once more what of a tool is its definition: both are hashed, and a large
-/// schema is brought into its canonical form once.
-fn write_entry(
-    entry_type: EntryType,
-    node: Node<'_>,
-    entry: &mut Hasher,
-    mut definition: Option<&mut Hasher>,
-) {
-    let (mut is_first, mut is_first_of_definition) = (true, true);
-    for (name, value) in sorted_members(node.members()) {
-        let text = name.as_str().unwrap_or_default();
-        let Some(position) = entry_type.member_position(&text) else { continue };
-        entry.put(if is_first { b"{" } else { b"," });
-        is_first = false;
-        let is_of_definition = OF_DEFINITION.contains(&text.as_ref());
-        let mut definition = definition.as_deref_mut().filter(|_| is_of_definition);
-        if let Some(definition) = &mut definition {
-            definition.put(if is_first_of_definition { b"{" } else { b"," });
-            is_first_of_definition = false;
-        }
-        write_member(name, value, position, &mut Twofold(entry, definition));
-    }
-    entry.put(if is_first { b"{}" } else { b"}" });
-    if let Some(definition) = definition {
-        definition.put(if is_first_of_definition { b"{}" } else { b"}" });
-    }
+/// INVARIANT: an entry is only ever made of a text that was read strictly. What is no object has no definition in it.
+fn definition_hash(tool: &str) -> DefinitionHash {
+    let Ok(document) = Document::parse_again(tool) else { return DefinitionHash::of(b"{}") };
+    let position = |name: &str| {
+        let position = EntryType::Tool.member_position(name);
+        position.filter(|_| OF_DEFINITION.contains(&name))
+    };
+    let mut hasher = Hasher::default();
+    canonical::write_members(document.root(), &position, &mut hasher);
+    DefinitionHash::from_bytes(hasher.finish())
 }
 
 /// What a server said of itself at one moment.
@@ -439,7 +484,7 @@ impl Surface {
 
     /// One hash for all entries, independent of the order in which they were listed.
     pub fn surface_hash(&self) -> SurfaceHash {
-        surface_hash(self.entries.values().map(|entry| (&entry.id, entry.entry_hash)))
+        surface_hash(self.entries.values().map(|entry| (&entry.id, entry.entry_hash())))
     }
 
     /// The surface as a capture file: entries byte for byte as they came.

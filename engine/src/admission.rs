@@ -25,8 +25,7 @@ use attest::{
     Requirement, RevocationError, RevocationList, Scheme, Target, TrustRoot, UnknownLevel,
     VerifiedAttestation,
 };
-use contract::hash::EntryHash;
-use contract::surface::{Anchor, EntryType};
+use contract::surface::{Anchor, EntryBody, EntryType};
 use contract::time::Timestamp;
 use gate::view::{Found, View};
 use ledger::record::AdmissionVerdict;
@@ -327,12 +326,12 @@ fn check_tool(
     let (Method::Use(_), Some(tool)) = (call.kind, tool) else { return Ok(()) };
     verified.check_tool(tool.key).map_err(|denial| denial.reason())?;
     let found = match view.find(tool) {
-        Found::Unchanged(hashes) => Some(hashes.entry),
-        Found::Changed(standing) => standing.after.map(|hashes| hashes.entry),
+        Found::Unchanged(body) => Some(body.entry_hash()),
+        Found::Changed(standing) => standing.after.as_ref().map(EntryBody::entry_hash),
         Found::Unknown => None,
     };
     let Some(found) = found else { return Ok(()) };
-    match verified.check_digest(tool.key, EntryHash::from_bytes(found)) {
+    match verified.check_digest(tool.key, found) {
         Ok(attest::Vouched::Yes | attest::Vouched::NotNamed) => Ok(()),
         Err(denial) => Err(denial.reason()),
     }

@@ -10,10 +10,11 @@ use crate::decide::{ApprovalGrant, Ruling};
 use crate::principal::Principal;
 use crate::reason::ReasonCode;
 use crate::situation::Situation;
+use contract::surface::EntryBody;
 use contract::time::Timestamp;
 use gate::naming::shown_name;
 use gate::verdict::SurfacedVerdict;
-use gate::view::{Found, Hashes};
+use gate::view::Found;
 use ledger::record::{
     self as record, Admission, AdmissionVerdict, Approval, BeforeAfter, Decision, Digest32, Drift,
     Event, Latency, Mcp, Outcome, OutcomeStatus, ReceiptId, Request, RulingResult, Text,
@@ -374,8 +375,8 @@ fn to_record(ruling: CallRuling<'_>, age: Option<Duration>) -> Admission<'_> {
 
 /// What the drift gate found, for a receipt.
 struct Drifted<'a> {
-    before: Option<Hashes>,
-    after: Option<Hashes>,
+    before: Option<&'a EntryBody>,
+    after: Option<&'a EntryBody>,
     kinds: &'a [&'static str],
     surfaced: SurfacedVerdict,
 }
@@ -387,11 +388,10 @@ impl<'a> Drifted<'a> {
             (_, None) => return None,
             (_, Some(target)) => match situation.view.find(target) {
                 Found::Changed(standing) => standing,
-                Found::Unchanged(hashes) => {
-                    let same = Some(*hashes);
+                Found::Unchanged(body) => {
                     return Some(Drifted {
-                        before: same,
-                        after: same,
+                        before: Some(body),
+                        after: Some(body),
                         kinds: &[],
                         surfaced: SurfacedVerdict::unchanged(),
                     });
@@ -400,23 +400,23 @@ impl<'a> Drifted<'a> {
             },
         };
         Some(Drifted {
-            before: standing.before,
-            after: standing.after,
+            before: standing.before.as_ref(),
+            after: standing.after.as_ref(),
             kinds: &standing.kinds,
             surfaced: standing.surfaced,
         })
     }
 
     fn to_record(&self, view_age: Option<Duration>) -> Drift<'_> {
-        let digests = |of: fn(Hashes) -> Option<[u8; 32]>| BeforeAfter {
+        let digests = |of: fn(&EntryBody) -> Option<[u8; 32]>| BeforeAfter {
             after: self.after.and_then(of).map(Digest32),
             before: self.before.and_then(of).map(Digest32),
         };
         let age = view_age.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         let provenance = self.surfaced.provenance();
         Drift {
-            definition_hash: digests(|hashes| hashes.definition),
-            entry_hash: digests(|hashes| Some(hashes.entry)),
+            definition_hash: digests(|body| body.definition_hash().map(|hash| *hash.as_bytes())),
+            entry_hash: digests(|body| Some(*body.entry_hash().as_bytes())),
             framing: provenance.map(|provenance| provenance.framing.as_str()),
             kinds: Words(self.kinds),
             safety_relevant: self.surfaced.is_safety_relevant(),

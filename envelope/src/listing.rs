@@ -3,7 +3,7 @@
 //! machine.
 
 use crate::{Answer, METHOD_NOT_FOUND, members};
-use contract::json::{Document, Kind, ReadError};
+use contract::json::{Document, Kind, Node, SharedDocument};
 use contract::surface::{ListKind, MAX_LIST_BYTES, MAX_LIST_PAGES, SurfaceReader};
 use memchr::memmem;
 use std::collections::HashSet;
@@ -83,11 +83,20 @@ pub struct Listing {
     bytes: usize,
     cursors: HashSet<String>,
     note: Option<String>,
+    /// The page of a list that has one page, parsed for its cursor.
+    only: Option<SharedDocument>,
 }
 
 impl Listing {
     pub fn new(list: ListKind) -> Listing {
-        Listing { list, pages: Vec::new(), bytes: 0, cursors: HashSet::new(), note: None }
+        Listing {
+            list,
+            pages: Vec::new(),
+            bytes: 0,
+            cursors: HashSet::new(),
+            note: None,
+            only: None,
+        }
     }
 
     /// The number of the page being requested, counted from 1.
@@ -114,10 +123,13 @@ impl Listing {
         if self.bytes > MAX_LIST_BYTES {
             return unreadable(format!("larger than {MAX_LIST_BYTES} bytes"));
         }
-        let next = match next_cursor(&page) {
-            Ok(next) => next,
+        let document = match SharedDocument::parse(page.clone()) {
+            Ok(document) => document,
             Err(error) => return unreadable(error.to_string()),
         };
+        let next = next_cursor(document.root());
+        let is_only = self.pages.is_empty() && matches!(next, Cursor::End | Cursor::Empty);
+        self.only = is_only.then_some(document);
         self.pages.push(page);
         match next {
             Cursor::End => self.end(),
@@ -149,6 +161,12 @@ impl Listing {
         }
     }
 
+    /// The parsed page of a finished list that has only one page, so that a caller that reads the
+    /// list at once need not parse it again.
+    pub fn take_only_page(&mut self) -> Option<SharedDocument> {
+        self.only.take()
+    }
+
     /// A note for the user about the finished list.
     pub fn into_note(self) -> Option<String> {
         self.note
@@ -172,15 +190,14 @@ enum Cursor {
     Next(String),
 }
 
-fn next_cursor(page: &str) -> Result<Cursor, ReadError> {
-    let document = Document::parse(page)?;
-    let Some(cursor) = document.root().get("nextCursor") else { return Ok(Cursor::End) };
-    Ok(match (cursor.kind(), cursor.as_str()) {
+fn next_cursor(page: Node<'_>) -> Cursor {
+    let Some(cursor) = page.get("nextCursor") else { return Cursor::End };
+    match (cursor.kind(), cursor.as_str()) {
         (Kind::Null, _) => Cursor::End,
         (_, Some(text)) if text.is_empty() => Cursor::Empty,
         (_, Some(text)) => Cursor::Next(text.into_owned()),
         _ => Cursor::NotAString,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -239,7 +239,8 @@ pub(crate) fn has_marker(entry: &Entry, tools: &ToolNames, scanner: &mut Scanner
 /// instruction just because one of the server's tools is missing from a view.
 fn own_tools(book: &PinBook, surface: &Surface) -> ToolNames {
     let listed = surface.entries().map(Entry::id);
-    let ids = listed.chain(book.iter().map(|(id, _)| id));
+    let pinned = book.iter().map(|(id, _)| id);
+    let ids = listed.chain(pinned.filter(|id| surface.entry(id).is_none()));
     ToolNames::new(ids.filter(|id| markers::is_named(id.entry_type)).map(|id| id.key.as_str()))
 }
 

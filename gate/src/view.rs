@@ -20,7 +20,7 @@ pub use handshake::{handshake_surface, shaped_handshake};
 pub use lists::{ListView, Page};
 pub use ruling::{Use, UseRuling};
 pub use shape::with_member;
-pub use standing::{Hashes, Standing};
+pub use standing::Standing;
 pub use visible::{FilteredPage, Visible};
 
 use address::AddressKey;
@@ -36,7 +36,7 @@ use crate::shown::{ListMode, shown, shown_entries};
 use crate::stub::{Stub, stubs};
 use crate::words::Reviewer;
 use contract::sorted::SortedMap;
-use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
+use contract::surface::{Entry, EntryBody, EntryId, EntryType, ListKind, Surface};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub struct Materials<'a> {
 /// The standing of an entry.
 #[derive(Debug, Clone)]
 enum Place {
-    Unchanged(Hashes),
+    Unchanged(EntryBody),
     Changed(Arc<Standing>),
 }
 
@@ -84,7 +84,7 @@ enum Place {
 #[derive(Debug, Clone, Copy)]
 pub enum Found<'v> {
     /// The entry matches its accepted version.
-    Unchanged(&'v Hashes),
+    Unchanged(&'v EntryBody),
     /// The entry changed; the standing says what that means for a call.
     Changed(&'v Arc<Standing>),
     /// Neither the pins nor the server have it.
@@ -116,7 +116,7 @@ impl View {
     pub fn of(materials: &Materials<'_>) -> View {
         let mut places: SortedMap<EntryType, HashMap<Box<str>, Place>> = SortedMap::new();
         for entry in materials.surface.entries() {
-            let place = Place::Unchanged(Hashes::of(entry));
+            let place = Place::Unchanged(entry.body().clone());
             places.get_or_default(entry.entry_type()).insert(entry.key().into(), place);
         }
         let mut held_server = None;
@@ -177,7 +177,7 @@ impl View {
             return Found::Changed(closed);
         }
         match self.places.get(&target.entry_type).and_then(|of_type| of_type.get(target.key)) {
-            Some(Place::Unchanged(hashes)) => Found::Unchanged(hashes),
+            Some(Place::Unchanged(body)) => Found::Unchanged(body),
             Some(Place::Changed(standing)) => Found::Changed(standing),
             None => self.held_address(target).map_or(Found::Unknown, Found::Changed),
         }
@@ -357,7 +357,7 @@ fn list_view(
     if let [page] = pages.as_slice()
         && surface.unreadable().is_empty()
         && is_as_sent()
-        && let Some(array) = lists::shown_array(list, page.as_bytes(), shows_all)
+        && let Some(array) = lists::shown_array(list, page.as_bytes(), &entries, shows_all)
     {
         return Some(ListView::as_sent(list, pages, array, &entries));
     }

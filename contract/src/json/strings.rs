@@ -76,30 +76,63 @@ pub fn specials(word: u64) -> u64 {
 /// Writes a string with quotes and the escapes of RFC 8785.
 #[cfg_attr(holdpoint_small, optimize(speed))]
 pub fn escape_into(text: &str, out: &mut Vec<u8>) {
-    const HEX: [u8; 16] = *b"0123456789abcdef";
     out.push(b'"');
+    // JSON within a string has a quote every few bytes, and to append so few costs more than to look at them. So eight bytes
+    // are stored at a time, of which those before the first special one count.
+    let mut block = [0; BLOCK];
+    let mut length = 0;
     let mut rest = text.as_bytes();
-    loop {
-        let (plain, special) = rest.split_at(plain_bytes(rest));
-        append(plain, out);
-        let Some((&byte, after)) = special.split_first() else { break };
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x09 => out.extend_from_slice(b"\\t"),
-            0x0a => out.extend_from_slice(b"\\n"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            0x0d => out.extend_from_slice(b"\\r"),
-            control => {
-                let low = HEX.get(usize::from(control & 0xf)).copied().unwrap_or(b'0');
-                let high = HEX.get(usize::from(control >> 4)).copied().unwrap_or(b'0');
-                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
-            }
+    while let Some(word) = rest.first_chunk::<8>() {
+        if length > BLOCK - 16 {
+            out.extend_from_slice(block.get(..length).unwrap_or_default());
+            length = 0;
         }
-        rest = after;
+        if let Some(place) = block.get_mut(length..length + 8) {
+            place.copy_from_slice(word);
+        }
+        let plain = specials(u64::from_le_bytes(*word)).trailing_zeros() as usize / 8;
+        length += plain;
+        rest = rest.get(plain..).unwrap_or_default();
+        let Some(&special) = word.get(plain) else { continue };
+        rest = rest.get(1..).unwrap_or_default();
+        if special < b' ' {
+            out.extend_from_slice(block.get(..length).unwrap_or_default());
+            length = 0;
+            escape_one(special, out);
+        } else if let Some(place) = block.get_mut(length..length + 2) {
+            place.copy_from_slice(&[b'\\', special]);
+            length += 2;
+        }
+    }
+    out.extend_from_slice(block.get(..length).unwrap_or_default());
+    for &byte in rest {
+        match byte {
+            b'"' | b'\\' | ..b' ' => escape_one(byte, out),
+            _ => out.push(byte),
+        }
     }
     out.push(b'"');
+}
+
+/// How many bytes are gathered before they are appended.
+const BLOCK: usize = 256;
+
+fn escape_one(byte: u8, out: &mut Vec<u8>) {
+    const HEX: [u8; 16] = *b"0123456789abcdef";
+    match byte {
+        b'"' => out.extend_from_slice(b"\\\""),
+        b'\\' => out.extend_from_slice(b"\\\\"),
+        0x08 => out.extend_from_slice(b"\\b"),
+        0x09 => out.extend_from_slice(b"\\t"),
+        0x0a => out.extend_from_slice(b"\\n"),
+        0x0c => out.extend_from_slice(b"\\f"),
+        0x0d => out.extend_from_slice(b"\\r"),
+        control => {
+            let low = HEX.get(usize::from(control & 0xf)).copied().unwrap_or(b'0');
+            let high = HEX.get(usize::from(control >> 4)).copied().unwrap_or(b'0');
+            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+        }
+    }
 }
 
 /// Appends a few bytes. Most pieces of JSON are shorter than what makes a call that copies memory worth it, as

@@ -112,3 +112,31 @@ fn the_slots_are_allocated_once_and_stay_within_seven_times_the_text() {
     let document = Document::parse(&text).unwrap();
     assert!(document.slots.capacity() * size_of::<Slot>() <= text.len() * 6 + 64);
 }
+
+/// One character after the other, as RFC 8785 says.
+fn escaped(text: &str) -> String {
+    let escape = |character: char| match character {
+        '"' | '\\' => format!("\\{character}"),
+        '\u{8}' => "\\b".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\u{c}' => "\\f".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\0'..' ' => format!("\\u{:04x}", u32::from(character)),
+        _ => character.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}
+
+proptest::proptest! {
+    /// Texts that end before, at and behind the ends of the words and blocks that are read and written at once.
+    #[test]
+    fn a_string_is_escaped_wherever_its_characters_stand(
+        parts in proptest::collection::vec("[a-z\u{e9}]{0,9}[\"\\\\\u{0}-\u{1f}]{0,3}", 0..120),
+    ) {
+        let text = parts.concat();
+        let mut out = Vec::new();
+        escape_into(&text, &mut out);
+        proptest::prop_assert_eq!(String::from_utf8(out).unwrap(), escaped(&text));
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::fold::is_combining_mark;
 use super::invisible::{is_removed_in_folding, is_variation_selector, is_zero_width};
+use super::letters::{TAG, UNSEEN};
 
 /// The longest HTML comment that is let pass, in characters between its marks.
 pub(super) const MAX_COMMENT: usize = 20;
@@ -35,51 +36,15 @@ pub(super) fn find_hidden(text: &str, glance: Glance) -> Vec<Hidden> {
 pub(super) struct Glance {
     /// Every byte is a character of ASCII that can be seen, or white space.
     pub(super) is_plain: bool,
-    /// Every byte is a letter, a digit, `_` or `-`, so that the text is one name.
-    pub(super) is_name: bool,
     /// There is a `<`.
     pub(super) has_tag: bool,
 }
 
 impl Glance {
-    #[inline(always)]
-    pub(super) fn at(text: &str) -> Glance {
-        let look = |&byte: &u8| LOOKS.get(usize::from(byte)).copied().unwrap_or(UNSEEN);
-        let looks = text.as_bytes().iter().map(look).fold(0, |all, look| all | look);
-        Glance {
-            is_plain: looks & UNSEEN == 0,
-            is_name: looks & (UNSEEN | OF_NO_NAME) == 0,
-            has_tag: looks & TAG != 0,
-        }
+    /// By the [`traits`](super::letters::traits) that any byte has.
+    pub(super) fn of(traits: u16) -> Glance {
+        Glance { is_plain: traits & UNSEEN == 0, has_tag: traits & TAG != 0 }
     }
-}
-
-/// What a byte is at first sight.
-const UNSEEN: u8 = 1;
-const OF_NO_NAME: u8 = 2;
-const TAG: u8 = 4;
-const LOOKS: [u8; 256] = looks();
-
-const fn looks() -> [u8; 256] {
-    let mut table = [UNSEEN; 256];
-    let mut byte = 0_u8;
-    while byte < 0x7f {
-        let look = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => 0,
-            b'<' => OF_NO_NAME | TAG,
-            b'\t' | b'\n' | b'\r' | b' '..=b'~' => OF_NO_NAME,
-            _ => UNSEEN,
-        };
-        #[allow(
-            clippy::indexing_slicing,
-            reason = "a byte below 127 is within 256, and const code has no `get_mut`"
-        )]
-        {
-            table[byte as usize] = look;
-        }
-        byte += 1;
-    }
-    table
 }
 
 /// The first closed comment of over [`MAX_COMMENT`] characters. Where no end follows, none follows a later start either.

@@ -7,6 +7,7 @@ use super::fold::{changes_words, fold_into, original_offsets};
 use super::foreign::OwnNames;
 use super::hidden::{Glance, find_hidden};
 use super::lexicon::Lexicon;
+use super::quiet::QuietTexts;
 use super::words::{Hit, Matcher};
 use super::{MarkerClass, Place};
 
@@ -18,31 +19,49 @@ pub(super) struct Finding {
     pub(super) excerpt: String,
 }
 
-/// Scans strings one after the other. It keeps one buffer for the folded form of the present string, no more.
+/// Scans strings one after the other. It keeps one buffer for the folded form of the present string, and some short texts.
 #[derive(Debug)]
 pub(super) struct TextScanner {
     matcher: Matcher,
     folded: Vec<u8>,
-}
-
-impl Default for TextScanner {
-    fn default() -> Self {
-        TextScanner { matcher: Matcher::new(Lexicon::built_in()), folded: Vec::new() }
-    }
+    quiet: QuietTexts,
 }
 
 impl TextScanner {
-    #[cfg_attr(holdpoint_small, optimize(speed))]
+    pub(super) fn new(quiet: QuietTexts) -> Self {
+        TextScanner { matcher: Matcher::new(Lexicon::built_in()), folded: Vec::new(), quiet }
+    }
+
+    /// What is found in a string.
+    #[inline(always)]
     pub(super) fn scan(
         &mut self,
         text: &str,
         place: Place,
         own: &mut OwnNames<'_>,
     ) -> Vec<Finding> {
-        if self.matcher.is_plain_word(text) {
-            return Vec::new();
+        let Err(place_in_quiet) = self.quiet.find(text.as_bytes()) else { return Vec::new() };
+        let (findings, is_unconditional) = match self.matcher.is_plain_word(text) {
+            true => (Vec::new(), true),
+            false => {
+                let findings = self.scan_text(text, place, own);
+                (findings, !self.matcher.is_conditional())
+            }
+        };
+        if findings.is_empty()
+            && is_unconditional
+            && let Some(place) = place_in_quiet
+        {
+            self.quiet.remember(text.as_bytes(), place);
         }
-        let glance = Glance::at(text);
+        findings
+    }
+
+    #[cfg_attr(holdpoint_small, optimize(speed))]
+    fn scan_text(&mut self, text: &str, place: Place, own: &mut OwnNames<'_>) -> Vec<Finding> {
+        self.matcher.begin(place);
+        let hits = self.matcher.find(text.as_bytes(), own);
+        let glance = Glance::of(self.matcher.traits());
         let mut findings: Vec<Finding> = find_hidden(text, glance)
             .into_iter()
             .map(|found| Finding {
@@ -51,9 +70,6 @@ impl TextScanner {
                 excerpt: excerpt(text, found.start, found.end),
             })
             .collect();
-        self.matcher.begin(place);
-        // No phrase is the name of a tool alone, so that a text that is one name does not speak of a tool.
-        let hits = self.matcher.find(text.as_bytes(), (!glance.is_name).then_some(&mut *own));
         push_findings(self.matcher.lexicon(), text, hits, &mut findings);
         // Where folding changes no word, a phrase that is not in the text is not in the folded one. One that is there may be
         // talked about in the one and, with other distances, not in the other.
@@ -76,7 +92,7 @@ impl TextScanner {
                     excerpt: excerpt(&decoded, 0, decoded.len()),
                 });
             }
-            let hits = matcher.find(decoded, Some(own));
+            let hits = matcher.find(decoded, own);
             if !hits.is_empty() {
                 let text = String::from_utf8_lossy(decoded);
                 push_findings(matcher.lexicon(), &text, hits, &mut findings);
@@ -99,7 +115,7 @@ fn folded_phrases(
     findings: &mut Vec<Finding>,
 ) {
     fold_into(text, folded);
-    let mut hits = matcher.find(folded, Some(own));
+    let mut hits = matcher.find(folded, own);
     if hits.is_empty() {
         return;
     }

@@ -10,7 +10,8 @@ use super::around::{ends_sentence, has_affixes, is_part_of_a_name};
 use super::encoded::MIN_BASE64;
 use super::foreign::{OwnNames, is_written_like_a_tool};
 use super::letters::{
-    CAPITAL, HASH_START, SEPARATOR, SKIPPED, class, hash_step, normalized_byte, traits,
+    CAPITAL, HASH_START, OF_NO_NAME, SEPARATOR, SKIPPED, SMALL, class, hash_step, normalized_byte,
+    traits,
 };
 use super::lexicon::{Lexicon, Node, Posting, Word};
 use super::quoted::{is_negated, is_talked_about};
@@ -21,13 +22,6 @@ pub(super) struct Hit {
     pub(super) rule: u16,
     pub(super) start: usize,
     pub(super) end: usize,
-}
-
-/// How far a phrase has come: its elements up to some place were found, the last of them at a word.
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    word: u32,
-    start: u32,
 }
 
 /// Letters that may be the name of a tool: where they start, the number of the first word in them, and whether an
@@ -50,7 +44,11 @@ struct Span {
 #[derive(Debug)]
 pub(super) struct Matcher {
     lexicon: &'static Lexicon,
-    progress: Vec<Progress>,
+    /// The word at which each element was last found, with all those before it in its phrase, one place behind its number.
+    /// The first place stands before all phrases and is always reached.
+    reached: Vec<u32>,
+    /// Where the phrase began then.
+    begun: Vec<u32>,
     is_reported: Vec<bool>,
     has_reported: bool,
     /// The number of the word last read. It goes on from text to text; `base` is where the present text began, and
@@ -61,6 +59,10 @@ pub(super) struct Matcher {
     sentence: u32,
     /// A phrase was complete in the present text, whether it counted or not.
     has_completed: bool,
+    /// In another place of an entry, or for a server with other tools, something else might be found in the present string.
+    is_conditional: bool,
+    /// What the bytes that are no letters look like: see [`Self::traits`].
+    traits: u16,
     place: Place,
     hits: Vec<Hit>,
 }
@@ -69,13 +71,16 @@ impl Matcher {
     pub(super) fn new(lexicon: &'static Lexicon) -> Self {
         Matcher {
             lexicon,
-            progress: vec![Progress::default(); lexicon.nodes.len()],
+            reached: reached_nothing(lexicon),
+            begun: vec![0; lexicon.nodes.len() + 1],
             is_reported: vec![false; lexicon.rules.len()],
             has_reported: false,
             word: 0,
             base: 0,
             sentence: 0,
             has_completed: false,
+            is_conditional: false,
+            traits: 0,
             place: Place::Anywhere,
             hits: Vec::new(),
         }
@@ -90,9 +95,20 @@ impl Matcher {
         self.has_completed
     }
 
+    /// Whether a phrase was complete in the present string, or the names of the server's own tools were asked for.
+    pub(super) fn is_conditional(&self) -> bool {
+        self.is_conditional
+    }
+
+    /// The traits of all bytes that were searched last, but for those of letters and digits.
+    pub(super) fn traits(&self) -> u16 {
+        self.traits
+    }
+
     /// Begins a string: each rule is reported once in it, however often it is found, as written or folded.
     pub(super) fn begin(&mut self, place: Place) {
         self.place = place;
+        self.is_conditional = false;
         if self.has_reported {
             self.is_reported.fill(false);
             self.has_reported = false;
@@ -113,7 +129,7 @@ impl Matcher {
         }
         let lexicon = self.lexicon;
         let is_phrase = |posting: &Posting| {
-            posting.parent.is_none()
+            posting.after == 0
                 && lexicon
                     .nodes
                     .get(usize::from(posting.node))
@@ -125,12 +141,11 @@ impl Matcher {
                 .is_some_and(|word| lexicon.postings(word).iter().any(is_phrase))
     }
 
-    /// The phrases in some bytes that were not reported for this string yet. Without names of the server's own, the bytes
-    /// are not searched for names of tools.
+    /// The phrases in some bytes that were not reported for this string yet.
     #[cfg_attr(holdpoint_small, optimize(speed))]
-    pub(super) fn find(&mut self, bytes: &[u8], mut own: Option<&mut OwnNames<'_>>) -> Vec<Hit> {
+    pub(super) fn find(&mut self, bytes: &[u8], own: &mut OwnNames<'_>) -> Vec<Hit> {
         if self.word > u32::MAX / 2 {
-            self.progress.fill(Progress::default());
+            self.reached = reached_nothing(self.lexicon);
             self.word = 0;
         }
         self.base = self.word;
@@ -139,10 +154,9 @@ impl Matcher {
         let mut start = None;
         let mut name: Option<Name> = None;
         let mut hash = HASH_START;
-        // What each letter of the word had in common with the one before it, as [`traits`] shifted by one: a capital behind
-        // a small letter.
-        let mut humps = 0;
-        let mut before = 0;
+        // The traits of the letters of the word, and of all other bytes.
+        let mut of_word = 0;
+        let mut of_others = 0;
         let mut rest = bytes.iter();
         loop {
             // Where the letters end that begin here.
@@ -152,12 +166,12 @@ impl Matcher {
                 let traits = traits(byte);
                 let letter = traits as u8;
                 if letter <= SKIPPED {
+                    of_others |= traits;
                     end = Some(byte);
                     break;
                 }
                 hash = hash_step(hash, letter);
-                humps |= traits & (before >> 1);
-                before = traits;
+                of_word |= traits;
             }
             let offset = bytes.len() - rest.len() - usize::from(end.is_some());
             if offset > first {
@@ -169,10 +183,9 @@ impl Matcher {
             // An apostrophe ends a name, and not a word.
             if class(byte) == SEPARATOR {
                 if let Some(first) = start.take() {
-                    self.word(bytes, first, offset, hash, humps & CAPITAL != 0);
+                    self.word(bytes, first, offset, hash, of_word);
                     hash = HASH_START;
-                    humps = 0;
-                    before = 0;
+                    of_word = 0;
                 }
                 if byte == b'_' || byte == b'-' {
                     if let Some(name) = &mut name {
@@ -181,7 +194,7 @@ impl Matcher {
                     continue;
                 }
             }
-            if let (Some(name), Some(own)) = (name.take(), &mut own) {
+            if let Some(name) = name.take() {
                 self.name(bytes, name, offset, own);
             }
             if byte == b'@' {
@@ -192,11 +205,13 @@ impl Matcher {
             }
         }
         if let Some(first) = start {
-            self.word(bytes, first, bytes.len(), hash, humps & CAPITAL != 0);
+            self.word(bytes, first, bytes.len(), hash, of_word);
         }
-        if let (Some(name), Some(own)) = (name, own) {
+        // No phrase is the name of a tool alone, so that a text that is one name does not speak of a tool.
+        if let Some(name) = name.filter(|_| of_others & OF_NO_NAME != 0) {
             self.name(bytes, name, bytes.len(), own);
         }
+        self.traits = of_others;
         std::mem::take(&mut self.hits)
     }
 
@@ -216,8 +231,9 @@ impl Matcher {
         let lexicon = self.lexicon;
         let mut is_foreign = None;
         for &node in lexicon.foreign() {
-            let begun = self.begun(node, span);
+            let begun = self.begun_in(node, span);
             let Some(begun) = begun else { continue };
+            self.is_conditional = true;
             let name = bytes.get(start..end).unwrap_or(&[]);
             if !*is_foreign.get_or_insert_with(|| !own.contains(name)) {
                 return;
@@ -237,17 +253,22 @@ impl Matcher {
         let span = Span { start: offset, first_word: self.word };
         let lexicon = self.lexicon;
         for &node in lexicon.addresses() {
-            if let Some(begun) = self.begun(node, span) {
+            if let Some(begun) = self.begun_in(node, span) {
                 self.reach(node, begun, bytes, offset);
             }
         }
     }
 
-    /// Takes a word as a whole if it is known, else by its humps: `iGnOrE` is one word, `ignorePrevious` is two.
+    /// Takes a word as a whole if it is known, else by its humps: `iGnOrE` is one word, `ignorePrevious` is two. `traits` are
+    /// those of its letters.
     #[cfg_attr(holdpoint_small, optimize(speed))]
-    fn word(&mut self, bytes: &[u8], start: usize, end: usize, hash: u32, is_camel: bool) {
+    fn word(&mut self, bytes: &[u8], start: usize, end: usize, hash: u32, traits: u16) {
         let found = self.known(bytes, start, end, hash);
-        if found.is_none() && is_camel {
+        let is_mixed = traits & (CAPITAL | SMALL) == CAPITAL | SMALL;
+        if found.is_none()
+            && is_mixed
+            && bytes.get(start + 1..end).is_some_and(|rest| rest.iter().any(u8::is_ascii_uppercase))
+        {
             return self.humps(bytes, start, end);
         }
         self.word = self.word.saturating_add(1);
@@ -264,7 +285,7 @@ impl Matcher {
         for (distance, &byte) in bytes.get(start..end).unwrap_or(&[]).iter().enumerate() {
             let offset = start + distance;
             if after_lower && byte.is_ascii_uppercase() {
-                self.word(bytes, first, offset, hash, false);
+                self.word(bytes, first, offset, hash, 0);
                 first = offset;
                 hash = HASH_START;
             }
@@ -273,7 +294,7 @@ impl Matcher {
             }
             after_lower = byte.is_ascii_lowercase();
         }
-        self.word(bytes, first, end, hash, false);
+        self.word(bytes, first, end, hash, 0);
     }
 
     #[cfg_attr(holdpoint_small, optimize(speed))]
@@ -296,7 +317,7 @@ impl Matcher {
     fn advance(&mut self, word: &Word, bytes: &[u8], start: usize, end: usize) {
         let span = Span { start, first_word: self.word };
         for posting in self.lexicon.postings(word) {
-            if posting.parent.is_some_and(|parent| !self.is_reached(parent)) {
+            if !self.is_reached(posting.after) {
                 continue;
             }
             let Some(node) = self.lexicon.nodes.get(usize::from(posting.node)) else { continue };
@@ -311,35 +332,38 @@ impl Matcher {
         }
     }
 
-    /// Whether an element was found in the present text.
+    /// Whether an element can follow what was found in the present text.
     #[inline(always)]
-    fn is_reached(&self, node: u16) -> bool {
-        self.progress.get(usize::from(node)).is_some_and(|progress| progress.word > self.base)
+    fn is_reached(&self, after: u16) -> bool {
+        self.reached.get(usize::from(after)).is_some_and(|word| *word > self.base)
     }
 
     /// Where the phrase began that can go on with this element here; `None` if the elements before it are missing.
     #[inline(always)]
-    fn begun(&self, node: u16, span: Span) -> Option<u32> {
+    fn begun_in(&self, node: u16, span: Span) -> Option<u32> {
         self.begun_at(self.lexicon.nodes.get(usize::from(node))?, span)
     }
 
     #[inline(always)]
     fn begun_at(&self, node: &Node, span: Span) -> Option<u32> {
         let Some(parent) = node.parent else { return Some(span.start as u32) };
-        let before = self.progress.get(usize::from(parent))?;
+        let place = usize::from(parent) + 1;
+        let before = *self.reached.get(place)?;
         let floor = if node.in_sentence { self.sentence } else { self.base };
-        let is_near = before.word > floor
-            && before.word < span.first_word
-            && span.first_word - before.word <= u32::from(node.gap) + 1;
-        is_near.then_some(before.start)
+        let is_near = before > floor
+            && before < span.first_word
+            && span.first_word - before <= u32::from(node.gap) + 1;
+        if is_near { self.begun.get(place).copied() } else { None }
     }
 
     /// An element was found: notes how far its phrase has come, and reports what ends here.
     #[cfg_attr(holdpoint_small, optimize(speed))]
     fn reach(&mut self, node: u16, begun: u32, bytes: &[u8], end: usize) {
         let at = usize::from(node);
-        if let Some(progress) = self.progress.get_mut(at) {
-            *progress = Progress { word: self.word, start: begun };
+        if let (Some(reached), Some(start)) =
+            (self.reached.get_mut(at + 1), self.begun.get_mut(at + 1))
+        {
+            (*reached, *start) = (self.word, begun);
         }
         let lexicon = self.lexicon;
         for &rule in lexicon.nodes.get(at).map_or(&[][..], |node| lexicon.ends(node)) {
@@ -349,6 +373,7 @@ impl Matcher {
 
     fn report(&mut self, number: u16, bytes: &[u8], start: usize, end: usize) {
         self.has_completed = true;
+        self.is_conditional = true;
         let lexicon = self.lexicon;
         let Some(rule) = lexicon.rules.get(usize::from(number)) else { return };
         if rule.parameters_only && self.place != Place::Parameter {
@@ -366,6 +391,12 @@ impl Matcher {
             self.hits.push(Hit { rule: number, start, end });
         }
     }
+}
+
+fn reached_nothing(lexicon: &Lexicon) -> Vec<u32> {
+    let mut reached = vec![0; lexicon.nodes.len() + 1];
+    reached.iter_mut().take(1).for_each(|first| *first = u32::MAX);
+    reached
 }
 
 #[cfg(test)]

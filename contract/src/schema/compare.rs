@@ -240,12 +240,10 @@ impl<'a> Comparison<'a> {
                 return canonical(place.node, Position::Schema);
             }
             let apart = ["$defs", "definitions", "$schema", "$id"];
-            let members = place
-                .node
-                .members()
-                .filter(|(name, _)| !apart.iter().any(|word| name.is_text(word)));
+            let position =
+                |name: &str| (!apart.contains(&name)).then(|| Position::of_keyword(name));
             let mut out = Vec::new();
-            write_members(members, Position::of_keyword, &mut out);
+            write_members(place.node, &position, &mut out);
             out
         };
         form(old) == form(new)

@@ -22,6 +22,16 @@ fn act() -> impl Strategy<Value = Act> {
 
 proptest! {
     #[test]
+    fn bytes_are_ordered_as_slices_are(
+        common in prop::collection::vec(0..3_u8, 0..20),
+        left in prop::collection::vec(0..3_u8, 0..12),
+        right in prop::collection::vec(prop_oneof![0..3_u8, any::<u8>()], 0..12),
+    ) {
+        let (left, right) = ([&common[..], &left].concat(), [&common[..], &right].concat());
+        prop_assert_eq!(bytes_order(&left, &right), left.cmp(&right));
+    }
+
+    #[test]
     fn a_map_does_what_a_tree_does(acts in prop::collection::vec(act(), 0..700)) {
         let (mut map, mut tree) = (SortedMap::new(), BTreeMap::new());
         for (number, act) in acts.into_iter().enumerate() {

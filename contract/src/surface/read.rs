@@ -1,10 +1,10 @@
 //! Surfaces from captures and from a server's own answers.
 
 use super::{
-    Entry, EntryId, EntryType, Hashes, ListKind, MAX_ENTRY_BYTES, MAX_LIST_BYTES, MAX_LIST_ENTRIES,
-    MAX_LIST_PAGES, Surface, Text, member_name,
+    Entry, EntryHashes, EntryId, EntryType, ListKind, MAX_ENTRY_BYTES, MAX_LIST_BYTES,
+    MAX_LIST_ENTRIES, MAX_LIST_PAGES, Surface, Text, member_name,
 };
-use crate::json::{Document, Kind, Node, ReadError, escape_into};
+use crate::json::{Document, Kind, Node, ReadError, SharedDocument, escape_into};
 use crate::names;
 use crate::sorted::SortedMap;
 use std::ops::Range;
@@ -86,7 +86,7 @@ fn is_capture(root: Node<'_>) -> bool {
 pub struct SurfaceReader {
     surface: Surface,
     /// Entries that were read and hashed, with where their text is.
-    pending: SortedMap<EntryId, (Range<usize>, Hashes)>,
+    pending: SortedMap<EntryId, (Range<usize>, EntryHashes)>,
 }
 
 /// Where the texts of entries come from.
@@ -94,6 +94,8 @@ pub struct SurfaceReader {
 enum Source<'t> {
     Copied(&'t str),
     Shared(&'t Arc<str>),
+    /// It was parsed already.
+    Read(&'t SharedDocument),
 }
 
 impl<'t> Source<'t> {
@@ -101,6 +103,7 @@ impl<'t> Source<'t> {
         match self {
             Source::Copied(text) => text,
             Source::Shared(text) => text,
+            Source::Read(document) => document.text(),
         }
     }
 
@@ -108,6 +111,7 @@ impl<'t> Source<'t> {
         match self {
             Source::Copied(text) => text.get(part).unwrap_or_default().into(),
             Source::Shared(text) => Text { whole: text.clone(), part },
+            Source::Read(document) => Text { whole: document.text().clone(), part },
         }
     }
 }
@@ -142,6 +146,11 @@ impl SurfaceReader {
         self.pages(list, pages.iter().map(Source::Shared));
     }
 
+    /// The same for a list of one page that was parsed already.
+    pub fn list_read(&mut self, list: ListKind, page: &SharedDocument) {
+        self.pages(list, std::iter::once(Source::Read(page)));
+    }
+
     fn pages<'p>(
         &mut self,
         list: ListKind,
@@ -157,7 +166,7 @@ impl SurfaceReader {
         self.surface.listed.insert(list);
         let mut size = Size::default();
         for page in pages {
-            if let Err(unreadable) = self.page(list, page.as_str(), &mut size) {
+            if let Err(unreadable) = self.page(list, page, &mut size) {
                 return self.unreadable(list, unreadable.0);
             }
             self.settle(page);
@@ -167,10 +176,28 @@ impl SurfaceReader {
         }
     }
 
-    fn page(&mut self, list: ListKind, page: &str, size: &mut Size) -> Result<(), Unreadable> {
-        let document = Document::parse(page)?;
-        refuse_lookalikes(document.root(), &[names::PAGE, &[list.member()]], "the answer")?;
-        let array = document.root().get(list.member());
+    fn page(
+        &mut self,
+        list: ListKind,
+        page: Source<'_>,
+        size: &mut Size,
+    ) -> Result<(), Unreadable> {
+        match page {
+            Source::Read(document) => self.page_root(list, document.root(), size),
+            Source::Copied(_) | Source::Shared(_) => {
+                self.page_root(list, Document::parse(page.as_str())?.root(), size)
+            }
+        }
+    }
+
+    fn page_root(
+        &mut self,
+        list: ListKind,
+        page: Node<'_>,
+        size: &mut Size,
+    ) -> Result<(), Unreadable> {
+        refuse_lookalikes(page, &[names::PAGE, &[list.member()]], "the answer")?;
+        let array = page.get(list.member());
         let array =
             array.ok_or_else(|| Unreadable(format!("an answer without `{}`", list.member())))?;
         self.array(list, array, size)
@@ -277,8 +304,8 @@ impl SurfaceReader {
         }
         refuse_lookalikes_in_entry(list, node)?;
         let id = EntryId::new(list.entry_type(), key);
-        let hashes = Hashes::of(list.entry_type(), node);
-        let known = self.surface.entries.get(&id).map(|entry| entry.entry_hash);
+        let hashes = EntryHashes::of(list.entry_type(), node);
+        let known = self.surface.entries.get(&id).map(Entry::entry_hash);
         let known = known.or_else(|| self.pending.get(&id).map(|(_, hashes)| hashes.entry));
         match known {
             Some(known) if known == hashes.entry => Ok(()),

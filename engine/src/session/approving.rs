@@ -14,6 +14,7 @@ use crate::requests::{Asked, Asking, Awaited, CallAnswer, ParkedCall, RequestKey
 use crate::server::asking::call_in_words;
 use crate::server::driver::SessionWake;
 use contract::hash::EntryHash;
+use contract::surface::EntryBody;
 use gate::view::Found;
 use ledger::record::StepUp;
 use std::sync::Arc;
@@ -238,10 +239,9 @@ impl Session {
 
 /// The hash of the tool's accepted entry.
 fn contract_of(met: &Met, target: Target<'_>) -> Option<EntryHash> {
-    let hash = match met.situation().view.find(target) {
-        Found::Unchanged(hashes) => Some(hashes.entry),
-        Found::Changed(standing) => standing.before.map(|before| before.entry),
+    match met.situation().view.find(target) {
+        Found::Unchanged(body) => Some(body.entry_hash()),
+        Found::Changed(standing) => standing.before.as_ref().map(EntryBody::entry_hash),
         Found::Unknown => None,
-    };
-    hash.map(EntryHash::from_bytes)
+    }
 }

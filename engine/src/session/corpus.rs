@@ -7,7 +7,6 @@ use super::{Met, Session};
 use crate::call::Call;
 use crate::requests::{Awaited, RequestKey};
 use crate::server::driver::SessionWake;
-use contract::hash::DefinitionHash;
 use gate::verdict::Verdict;
 use gate::view::Found;
 use std::time::Instant;
@@ -25,8 +24,8 @@ impl Session {
         }
         let Found::Changed(standing) = met.situation().view.find(call.target?) else { return None };
         let is_refused = standing.is_held() && standing.surfaced.verdict() == Verdict::Inconclusive;
-        let definition = standing.after.filter(|_| is_refused)?.definition?;
-        self.server.rules.upper.awaited_until(DefinitionHash::from_bytes(definition))
+        let definition = standing.after.as_ref().filter(|_| is_refused)?.definition_hash()?;
+        self.server.rules.upper.awaited_until(definition)
     }
 
     /// Makes a released request wait for the corpus if necessary.

@@ -95,8 +95,9 @@ pub struct HeldTools(Mutex<HashSet<(Box<str>, [u8; 32])>>);
 impl HeldTools {
     /// Remembers the tool of a held call, if its calls are decided by the call.
     pub fn note(&self, target: Target<'_>, standing: &Standing) {
-        if let Some(approved) = standing.before.filter(|_| standing.is_by_the_call()) {
-            self.remember(target.key, approved.entry);
+        let approved = standing.before.as_ref().filter(|_| standing.is_by_the_call());
+        if let Some(approved) = approved {
+            self.remember(target.key, *approved.entry_hash().as_bytes());
         }
     }
 

@@ -70,8 +70,12 @@ impl ListView {
         shows_all: bool,
     ) -> ListView {
         let template = server_pages.first().map_or("{}", |page| page).as_bytes();
-        let template = with_member(template, "nextCursor", None);
+        // A page is mostly its entries: without them first, so that what follows passes over few bytes.
+        let template = with_member(template, list.member(), Some(b"[]"));
+        let template = with_member(&template, "nextCursor", None);
         let template = if shows_all { template } else { bare(list, &template) };
+        let array = members(&template).find(|(name, _)| name == list.member());
+        let place = array.map_or(template.len(), |(_, array)| offset(&template, array));
         let per_page = match server_pages.len() {
             0 | 1 => usize::MAX,
             pages => entries.len().div_ceil(pages).max(1),
@@ -80,9 +84,8 @@ impl ListView {
         let mut made = Vec::new();
         for chunk in entries.chunks(per_page.min(entries.len().max(1))) {
             let page = with_entries(&template, list, chunk);
-            if let Some((_, array)) = members(&page).find(|(name, _)| name == list.member()) {
-                view.locate(&page, array, made.len(), &mut chunk.iter().peekable());
-            }
+            let entries = page.get(place..).unwrap_or_default();
+            view.locate(&page, entries, made.len(), &mut chunk.iter().peekable());
             made.push(page);
         }
         if made.is_empty() {
@@ -193,8 +196,40 @@ fn find_entry(rest: &[u8], entry: &[u8]) -> Option<usize> {
 }
 
 /// The array of a page's entries, if all other members belong to the protocol or everything is
-/// shown.
-pub(super) fn shown_array(list: ListKind, page: &[u8], shows_all: bool) -> Option<&[u8]> {
+/// shown. `entries` are the entries of the page.
+pub(super) fn shown_array<'p>(
+    list: ListKind,
+    page: &'p [u8],
+    entries: &[(&EntryId, &str)],
+    shows_all: bool,
+) -> Option<&'p [u8]> {
+    let around = around_entries(list, page, entries, shows_all);
+    around.or_else(|| array_of(list, page, shows_all))
+}
+
+/// The same for entries that are slices of the page: only the text around them is parsed.
+fn around_entries<'p>(
+    list: ListKind,
+    page: &'p [u8],
+    entries: &[(&EntryId, &str)],
+    shows_all: bool,
+) -> Option<&'p [u8]> {
+    let place = |entry: &(&EntryId, &str)| {
+        let entry = entry.1.as_bytes();
+        let start = offset(page, entry);
+        let there = page.get(start..start.checked_add(entry.len())?)?;
+        std::ptr::eq(there, entry).then_some(start..start + entry.len())
+    };
+    let (start, end) = (place(entries.first()?)?.start, place(entries.last()?)?.end);
+    let around = [page.get(..start)?, page.get(end..)?].concat();
+    let array = array_of(list, &around, shows_all)?;
+    let first = offset(&around, array);
+    let last = first + array.len();
+    // The entries are between the brackets of this array, unless an entry was listed twice.
+    (first < start && start < last).then(|| page.get(first..last + (end - start)))?
+}
+
+fn array_of(list: ListKind, page: &[u8], shows_all: bool) -> Option<&[u8]> {
     let kept = Kept { as_they_are: &[list.member()], if_plain: &PROTOCOL };
     let mut array = None;
     for (name, value) in members(page) {

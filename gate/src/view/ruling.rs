@@ -58,7 +58,7 @@ impl View {
 
 /// Decides on one call of a tool whose change shield decides by the call.
 fn by_the_call(standing: &Standing, asked: &Use<'_>) -> UseRuling {
-    let approved = standing.before.map(|before| before.entry);
+    let approved = standing.before.as_ref().map(|before| *before.entry_hash().as_bytes());
     if approved.is_some_and(|approved| asked.held_tools.has(asked.target.key, approved)) {
         return UseRuling::Hold(standing.holding_every_call());
     }

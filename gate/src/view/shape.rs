@@ -2,6 +2,7 @@
 
 use contract::json::escape_into;
 use envelope::members;
+use memchr::memmem;
 
 /// The longest text of a protocol member.
 const MAX_PLAIN_CHARACTERS: usize = 64;
@@ -10,7 +11,13 @@ const MAX_PLAIN_ITEMS: usize = 20;
 
 /// An object with a member replaced, added or (`None`) removed.
 pub fn with_member(object: &[u8], name: &str, value: Option<&[u8]>) -> Vec<u8> {
-    let found = members(object).find(|(known, _)| known == name).map(|(_, span)| span);
+    // A name is spelled out, or with escapes of this kind. An object without either has no such member, and a page of a list
+    // is not walked through to find none.
+    let has = |part: &[u8]| memmem::find(object, part).is_some();
+    let found = match has(name.as_bytes()) || has(b"\\u") {
+        true => members(object).find(|(known, _)| known == name).map(|(_, span)| span),
+        false => None,
+    };
     match (found, value) {
         (None, None) => object.to_vec(),
         (Some(span), Some(value)) => {
@@ -134,6 +141,8 @@ mod tests {
         check(r#"{"b":{"a":2} }"#, Some("3"), r#"{"b":{"a":2},"a":3}"#);
         check(" { } ", Some("3"), r#"{"a":3}"#);
         check(r#"["a"]"#, Some("3"), r#"{"a":3}"#);
+        check(r#"{"\u0061":1}"#, Some("3"), r#"{"\u0061":3}"#);
+        check(r#"{"b":"a"}"#, Some("3"), r#"{"b":"a","a":3}"#);
         check(r#"{"a":1,"b":2}"#, None, r#"{"b":2}"#);
         check(r#"{"b":2}"#, None, r#"{"b":2}"#);
     }

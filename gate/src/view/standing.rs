@@ -14,7 +14,7 @@ use crate::verdict::{Provenance, SurfacedVerdict, Verdict};
 use crate::words::{self, Audience, HeldCall, Reviewer, Versions, entry_name};
 use contract::change::Finding;
 use contract::schema::Additions;
-use contract::surface::{Entry, EntryId, EntryType, ListKind, Surface};
+use contract::surface::{Entry, EntryBody, EntryId, EntryType, ListKind, Surface};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -23,32 +23,16 @@ const VERDICT_CONTRACT_VERSION: &str = "1.0.0";
 /// The most findings that a refusal lists.
 pub(super) const MAX_EVIDENCE: usize = 20;
 
-/// The hashes of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hashes {
-    pub definition: Option<[u8; 32]>,
-    pub entry: [u8; 32],
-}
-
-impl Hashes {
-    pub fn of(entry: &Entry) -> Hashes {
-        Hashes {
-            definition: entry.definition_hash().map(|hash| *hash.as_bytes()),
-            entry: *entry.entry_hash().as_bytes(),
-        }
-    }
-}
-
 /// The standing of a changed entry, or of a stopped server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Standing {
     /// The entry, if a person can review it.
     pub id: Option<EntryId>,
     pub surfaced: SurfacedVerdict,
     /// Why a call is held; `None` if it proceeds.
     pub reason: Option<Reason>,
-    pub before: Option<Hashes>,
-    pub after: Option<Hashes>,
+    pub before: Option<EntryBody>,
+    pub after: Option<EntryBody>,
     pub kinds: Vec<&'static str>,
     /// Whether each posture would have held a call, in the order of [`Posture::ALL`].
     pub would_hold: [bool; 4],
@@ -82,6 +66,7 @@ impl Standing {
             .map_or_else(String::new, |reason| message(judgement, materials, reason, &approved));
         let findings = judgement.findings.iter().take(MAX_EVIDENCE);
         let evidence = findings.map(|finding| evidence(&judgement.id, finding, &approved));
+        let body = |entry: &Entry| entry.body().clone();
         let mut kinds: Vec<&'static str> =
             judgement.findings.iter().map(|finding| finding.kind.as_str()).collect();
         kinds.sort_unstable();
@@ -90,8 +75,8 @@ impl Standing {
             id: Some(judgement.id.clone()),
             surfaced,
             reason,
-            before: judgement.before.as_ref().map(Hashes::of),
-            after: judgement.after.as_ref().map(Hashes::of),
+            before: judgement.before.as_ref().map(body),
+            after: judgement.after.as_ref().map(body),
             kinds,
             would_hold: would_hold(judgement, materials.book, materials.settings),
             behavior: judgement.climbed.map_or(Behavior::NotRun, |climbed| climbed.behavior),
@@ -241,8 +226,8 @@ impl Standing {
             "server": server,
             "tool": tool.map(|tool| shown_name(tool, is_accepted)),
             "kinds": self.kinds,
-            "definition_hash": before_after(self.before, self.after, |hashes| hashes.definition),
-            "entry_hash": before_after(self.before, self.after, |hashes| Some(hashes.entry)),
+            "definition_hash": self.before_after(|body| Some(body.definition_hash()?.to_string())),
+            "entry_hash": self.before_after(|body| Some(body.entry_hash().to_string())),
             "tier_reached": provenance.map(|provenance| provenance.tier_reached),
             "verdict_scope": provenance.map(|provenance| provenance.verdict_scope),
             "framing": provenance.map(|provenance| provenance.framing),
@@ -253,6 +238,11 @@ impl Standing {
             members.insert("review".to_owned(), json!(["holdpoint", command, server]));
         }
         data
+    }
+
+    fn before_after(&self, hash: fn(&EntryBody) -> Option<String>) -> Value {
+        let text = |body: &Option<EntryBody>| body.as_ref().and_then(hash);
+        json!({"before": text(&self.before), "after": text(&self.after)})
     }
 }
 
@@ -266,15 +256,6 @@ pub(super) fn evidence(id: &EntryId, finding: &Finding, approved: &Approved<'_>)
         members.insert("before".to_owned(), Value::from(before));
     }
     evidence
-}
-
-fn before_after(
-    before: Option<Hashes>,
-    after: Option<Hashes>,
-    of: impl Fn(Hashes) -> Option<[u8; 32]>,
-) -> Value {
-    let text = |hashes: Option<Hashes>| hashes.and_then(&of).map(hex::encode);
-    json!({"before": text(before), "after": text(after)})
 }
 
 /// The verdict on a call that a change does not affect.

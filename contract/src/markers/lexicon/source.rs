@@ -176,7 +176,7 @@ impl<'a> Growth<'a> {
                     let (normalized, before, after) =
                         split_affixes(word).ok_or("a word that is not letters and digits")?;
                     let affixes = self.affixes(before, after)?;
-                    let posting = Posting { node: number, parent: element.parent, affixes };
+                    let posting = Posting::new(number, element.parent, affixes);
                     let places = self.postings.entry(normalized).or_default();
                     if !places.contains(&posting) {
                         places.push(posting);

@@ -5,11 +5,12 @@ use super::MarkerClass;
 use std::ops::Range;
 
 /// How many slots the table of words has; few enough are taken that a look-up hardly ever looks twice.
-pub(crate) const TABLE_SIZE: usize = 16_384;
+pub(crate) const TABLE_SIZE: usize = 1 << TABLE_BITS;
+const TABLE_BITS: u32 = 14;
 
 /// The slot of the table in which the search for a word begins.
 pub(crate) fn first_slot(hash: u32) -> usize {
-    (hash ^ (hash >> 15)) as usize % TABLE_SIZE
+    (hash.wrapping_mul(0x9e37_79b1) >> (u32::BITS - TABLE_BITS)) as usize
 }
 
 /// The table of some words: open addressing, each by one more than its number.
@@ -87,10 +88,18 @@ pub(crate) struct Word {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub(crate) node: u16,
-    /// The element before it, which most often was not found: the element itself is not looked at then.
-    pub(crate) parent: Option<u16>,
+    /// One more than the number of the element before it, 0 if there is none. Most often that one was not found, and the
+    /// element itself is not looked at.
+    pub(crate) after: u16,
     /// The punctuation that few words ask for, in `Lexicon::affixes`.
     pub(crate) affixes: Option<u8>,
+}
+
+impl Posting {
+    #[allow(dead_code, reason = "the build script uses it, and the library for WebAssembly")]
+    pub(crate) fn new(node: u16, parent: Option<u16>, affixes: Option<u8>) -> Posting {
+        Posting { node, after: parent.map_or(0, |parent| parent + 1), affixes }
+    }
 }
 
 /// The punctuation around a word.

@@ -95,7 +95,7 @@ fn place_words(
     for ((number, node), set) in (0..).zip(nodes).zip(of_nodes) {
         for (word, affixes) in sets.get(*set).into_iter().flatten() {
             if let Some(places) = places.get_mut(*word) {
-                places.push(Posting { node: number, parent: node.parent, affixes: *affixes });
+                places.push(Posting::new(number, node.parent, *affixes));
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::markers::ToolNames;
 /// What a matcher finds in a text of a server without tools.
 fn find(matcher: &mut Matcher, text: &str) -> Vec<Hit> {
     let (entry, tools) = (Document::parse("{}").unwrap(), ToolNames::new(["own_tool"]));
-    matcher.find(text.as_bytes(), Some(&mut OwnNames::new(&tools, entry.root())))
+    matcher.find(text.as_bytes(), &mut OwnNames::new(&tools, entry.root()))
 }
 
 /// A lexicon of one rule, matched against a text.

@@ -17,7 +17,7 @@ fn borrowed(entries: &[(EntryId, String)]) -> Vec<(&EntryId, &str)> {
 
 fn as_sent(page: &str, entries: &[(EntryId, String)]) -> ListView {
     let pages: Arc<Vec<Arc<str>>> = Arc::new(vec![page.into()]);
-    let array = shown_array(ListKind::Tools, pages[0].as_bytes(), true).unwrap();
+    let array = shown_array(ListKind::Tools, pages[0].as_bytes(), &[], true).unwrap();
     ListView::as_sent(ListKind::Tools, &pages, array, &borrowed(entries))
 }
 
@@ -182,4 +182,29 @@ fn the_cursor_of_each_filtered_page_leads_to_the_next() {
             assert!(answer(Some(cursor)).is_error);
         }
     }
+}
+
+/// The entries of a page are passed over where they lie in it: what is found has to be what is found without.
+#[test]
+fn the_array_of_a_page_is_found_around_its_entries_as_by_reading_all_of_it() {
+    let add = r#"{"name":"add","x":"]}"}"#;
+    let check = |page: &str, shows_all: bool| {
+        let id = EntryId::new(EntryType::Tool, "add");
+        let places = page.match_indices(add).map(|(at, _)| &page[at..at + add.len()]);
+        let entries: Vec<(&EntryId, &str)> = places.map(|raw| (&id, raw)).collect();
+        // A list says of an entry once what the page says twice.
+        let listed = if page.contains("twice") { &entries[..1] } else { &entries[..] };
+        let all = shown_array(ListKind::Tools, page.as_bytes(), &[], shows_all);
+        let around = shown_array(ListKind::Tools, page.as_bytes(), listed, shows_all);
+        assert_eq!(around, all, "{page}");
+        all.is_some()
+    };
+    assert!(check(&format!(r#"{{"tools":[{add}]}}"#), false));
+    assert!(check(
+        &format!(r#" {{ "ttlMs" : 5 , "tools" : [ {add} , {add} ] , "cacheScope":"x" }} "#),
+        false
+    ));
+    assert!(check(&format!(r#"{{"_meta":{{"twice":[1]}},"tools":[{add},{add}]}}"#), true));
+    assert!(!check(&format!(r#"{{"tools":[{add}],"_meta":{{"a":"b"}}}}"#), false));
+    assert!(check(&format!(r#"{{"tools":[{add}],"_meta":{{"tools":[]}}}}"#), true));
 }

@@ -107,7 +107,7 @@ impl Session {
         out.push(Action::ToClient(message.into()));
     }
 
-    fn surface(&self) -> Surface {
+    fn surface(&mut self) -> Surface {
         let mut reader = SurfaceReader::default();
         if let Some(handshake) = self.greeting.text() {
             // What cannot be read was not taken over.

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::actions::{Action, Fault};
-use contract::json::escape_into;
+use contract::json::{SharedDocument, escape_into};
 use contract::sorted::SortedMap;
 use contract::surface::{ListKind, SurfaceReader};
 use envelope::listing::{LIST_PATIENCE, ListOutcome, Listing, Step};
@@ -54,6 +54,8 @@ pub(super) struct Lists {
     open: SortedMap<ListKind, Open>,
     /// Lists that the server said to have changed since they were asked for.
     outdated: Vec<ListKind>,
+    /// The list that came last, parsed, until it is judged.
+    heard: Option<SharedDocument>,
 }
 
 impl Lists {
@@ -66,6 +68,7 @@ impl Lists {
             fetched: SortedMap::new(),
             open: SortedMap::new(),
             outdated: Vec::new(),
+            heard: None,
         }
     }
 
@@ -114,9 +117,19 @@ impl Lists {
         pages.collect()
     }
 
-    pub(super) fn read_into(&self, reader: &mut SurfaceReader) {
+    pub(super) fn read_into(&mut self, reader: &mut SurfaceReader) {
+        let heard = self.heard.take();
         for (list, fetched) in &self.fetched {
-            fetched.outcome.read_into(*list, reader);
+            let is_only = |page: &&SharedDocument| match &fetched.outcome {
+                ListOutcome::Pages(pages) => {
+                    matches!(pages.as_slice(), [only] if Arc::ptr_eq(only, page.text()))
+                }
+                ListOutcome::NotOffered | ListOutcome::Unreadable(_) => false,
+            };
+            match heard.as_ref().filter(is_only) {
+                Some(page) => reader.list_read(*list, page),
+                None => fetched.outcome.read_into(*list, reader),
+            }
         }
     }
 }
@@ -187,6 +200,7 @@ impl Session {
             Some(known) => Step::Done(known),
             None => open.listing.hear(answer),
         };
+        self.lists.heard = open.listing.take_only_page();
         match step {
             Step::Ask(cursor) => {
                 let request = self.ask(list, Some(&cursor), out);
@@ -209,6 +223,8 @@ impl Session {
                 if self.lists.open.is_empty() {
                     self.take_in(now, out);
                 }
+                // Kept for no longer: it is as much memory as the page itself.
+                self.lists.heard = None;
             }
         }
     }
