@@ -28,9 +28,6 @@ pub(crate) const COLLECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The largest header block of an HTTP answer. It is measured between reads, so one read more may pass.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// The most headers of an HTTP answer.
-pub(crate) const MAX_HEADERS: usize = 100;
-
 /// The longest session id that is taken over.
 pub(crate) const MAX_SESSION_ID_BYTES: usize = 4 * 1024;
 
