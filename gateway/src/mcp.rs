@@ -20,7 +20,7 @@ use crate::greeting::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, STAT
 use crate::node::Node;
 use crate::relay::Arrival;
 use crate::reply::{self, Reply};
-use crate::sessions::{PrincipalId, SessionTicket};
+use crate::sessions::{LastId, PrincipalId, SessionTicket};
 use crate::traces::CallSpan;
 use bytes::Bytes;
 use contract::surface::ListKind;
@@ -70,6 +70,7 @@ pub(crate) struct Visit {
     pub(crate) era: Era,
     /// Of the older era, once it has begun.
     pub(crate) session: Option<SessionTicket>,
+    pub(crate) last_id: Option<Arc<LastId>>,
     /// Of the stateless era: the capabilities of the client by which a server may ask it something.
     pub(crate) askable: Vec<u8>,
     /// Of the stateless era: its `Mcp-Param-…` headers.

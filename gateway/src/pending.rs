@@ -32,8 +32,8 @@ const BEGINNING: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 /// Something that happened to a request.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// It was decided on and recorded: it may be sent.
-    Send(Outbound),
+    /// It was decided on and recorded: it may be sent. Boxed: it is larger than all else that happens.
+    Send(Box<Outbound>),
     /// A notification, or a request of the server's, that belongs to it.
     Message(Bytes),
     Answer(Answer),
@@ -239,7 +239,7 @@ impl Pending {
     pub(crate) fn send(&self, request: u64, outbound: Outbound) -> Option<Outbound> {
         match self.slot(request) {
             Some(slot) => {
-                slot.push(Happening::Send(outbound));
+                slot.push(Happening::Send(Box::new(outbound)));
                 None
             }
             None => Some(outbound),

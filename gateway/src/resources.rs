@@ -7,7 +7,7 @@ use crate::node::StartError;
 use crate::rates::Rates;
 use crate::sealed::Sealer;
 use crate::sign_in::SignIns;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use engine::anomaly::Anomalies;
 use engine::credentials::{BadVault, SecretReader, Vault};
 use engine::egress_block::EgressBlock;
@@ -66,6 +66,11 @@ impl Shared {
     /// The settings that count now.
     pub(crate) fn settings(&self) -> Arc<GatewaySettings> {
         self.current.load_full()
+    }
+
+    /// The same for one look at them. It is not counted: all calls would count on the same place of memory.
+    pub(crate) fn glance(&self) -> Guard<Arc<GatewaySettings>> {
+        self.current.load()
     }
 
     /// Reads secrets where these settings say. Servers with the same Vault share what signing in there gave.
