@@ -15,7 +15,7 @@ use crate::mcp::forward::TRACE_HEADERS;
 use crate::mcp::{self, Visit, fault};
 use crate::node::Node;
 use crate::reply::{self, Reply};
-use crate::sessions::{NoSession, SessionTicket, StreamFilter};
+use crate::sessions::{LastId, NoSession, SessionTicket, StreamFilter};
 use crate::sign_in::SignInRoute;
 use bytes::Bytes;
 use engine::lease::Lease;
@@ -129,6 +129,8 @@ impl Route {
 pub(crate) struct Identified {
     pub(crate) found: Authenticated,
     pub(crate) expires_in: Option<Duration>,
+    /// Of the connection that the request came over, where it came to this node.
+    pub(crate) last_id: Option<Arc<LastId>>,
 }
 
 impl Node {
@@ -154,7 +156,9 @@ impl Node {
         }
         match route {
             Some(Route::Mcp { scope, org }) => {
-                self.respond_mcp(&peer, &parts, body, scope, org.as_deref(), begun).await
+                let reply =
+                    self.respond_mcp(&peer, &parts, body, scope, org.as_deref(), begun).await;
+                reply::with_headers_in(reply, parts.headers)
             }
             Some(Route::ResourceMetadata(path)) => self.resource_metadata(&path),
             Some(Route::Health) => reply::empty(StatusCode::OK),
@@ -169,7 +173,7 @@ impl Node {
 
     /// Whether a route is served at an address: a route with its own address is only served there.
     fn is_behind(&self, door: &Door, route: &Route) -> bool {
-        let front = &self.shared.settings().front;
+        let front = &self.shared.glance().front;
         match (door, route) {
             (_, Route::Health | Route::Ready) => true,
             (Door::Main, Route::Admin(_)) => front.admin_listen.is_none(),
@@ -271,7 +275,7 @@ impl Node {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let Identified { found: Authenticated { caller, .. }, expires_in } = identified;
+        let Identified { found: Authenticated { caller, .. }, expires_in, last_id } = identified;
         if !self.has_scope(&scope, caller)
             || org.is_some_and(|org| caller.identity().org.as_deref() != Some(org))
         {
@@ -296,6 +300,7 @@ impl Node {
             parameters: parameters(&parts.headers, era),
             asks_for_logs: false,
             takes_tasks: false,
+            last_id: last_id.clone(),
             takes_events: accepts(&parts.headers, "text/event-stream"),
             trace_id: trace_id(&parts.headers),
             forwardable: self.forwardable(&parts.headers),
@@ -348,9 +353,13 @@ impl Node {
     /// The request headers that may be forwarded to a server.
     fn forwardable(&self, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
         let catalog = self.catalog();
+        if catalog.forward_headers.is_empty()
+            && !TRACE_HEADERS.iter().any(|name| headers.contains_key(name))
+        {
+            return Vec::new();
+        }
         let is_named = |name: &HeaderName| {
-            TRACE_HEADERS.contains(&name.as_str())
-                || catalog.forward_headers.contains(name.as_str())
+            TRACE_HEADERS.contains(name) || catalog.forward_headers.contains(name.as_str())
         };
         let named = headers.iter().filter(|(name, _)| is_named(name));
         named.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -359,11 +368,10 @@ impl Node {
     /// Whether the path exists for this caller. A server or set that it may not use looks like one
     /// that does not exist.
     fn has_scope(&self, scope: &Scope, caller: &Caller) -> bool {
-        let catalog = self.catalog();
         match scope {
             Scope::All => true,
             Scope::Server(_) | Scope::Set(_) => {
-                catalog.may_find(scope, caller, &self.shared.authorizer)
+                self.catalog().may_find(scope, caller, &self.shared.authorizer)
             }
         }
     }
@@ -438,7 +446,8 @@ impl Node {
     ) -> Result<Option<SessionTicket>, Box<Reply>> {
         let Some(id) = header(headers, SESSION_ID) else { return Ok(None) };
         let sealer = &self.shared.sealer;
-        match self.sessions.check(sealer, id, &visit.principal_id, &visit.scope) {
+        let last = visit.last_id.as_deref();
+        match self.sessions.check(sealer, last, id, &visit.principal_id, &visit.scope) {
             Ok(session) if self.has_session(visit, id, &session) => Ok(Some(session)),
             Ok(_) | Err(NoSession::Unknown | NoSession::Expired | NoSession::Ended) => {
                 let words = "there is no such session: begin again with `initialize`";
@@ -478,7 +487,7 @@ impl Node {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let limit = self.shared.settings().front.limits.body_bytes;
+        let limit = self.shared.glance().front.limits.body_bytes;
         let too_large = || {
             let words = format!("the body is larger than {limit} bytes");
             fault(StatusCode::PAYLOAD_TOO_LARGE, mcp::INVALID_REQUEST, &words)

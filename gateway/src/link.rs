@@ -417,7 +417,7 @@ impl LinkRequest {
         let mut happened = self.slot.take();
         loop {
             match happened {
-                Some(Happening::Send(outbound)) => self.carrying = self.carry(outbound),
+                Some(Happening::Send(outbound)) => self.carrying = self.carry(*outbound),
                 Some(Happening::Message(message)) => return Poll::Ready(Given::Message(message)),
                 Some(Happening::Resumable { retry }) => {
                     return Poll::Ready(Given::Resumable { retry });

@@ -20,7 +20,7 @@ use crate::greeting::{Era, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, STAT
 use crate::node::Node;
 use crate::relay::Arrival;
 use crate::reply::{self, Reply};
-use crate::sessions::{PrincipalId, SessionTicket};
+use crate::sessions::{LastId, PrincipalId, SessionTicket};
 use crate::traces::CallSpan;
 use bytes::Bytes;
 use contract::surface::ListKind;
@@ -70,6 +70,7 @@ pub(crate) struct Visit {
     pub(crate) era: Era,
     /// Older era only: the session, once it exists.
     pub(crate) session: Option<SessionTicket>,
+    pub(crate) last_id: Option<Arc<LastId>>,
     /// Stateless era only: the client capabilities that allow a server to ask it something.
     pub(crate) askable: Vec<u8>,
     /// Stateless era only: the `Mcp-Param-…` headers.

@@ -33,8 +33,9 @@ const BEGINNING: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 /// An event of a request.
 #[derive(Debug)]
 pub(crate) enum Happening {
-    /// It was decided and recorded, and may be sent.
-    Send(Outbound),
+    /// It was decided and recorded, and may be sent. Boxed because it is larger than the other
+    /// variants.
+    Send(Box<Outbound>),
     /// A notification or a request of the server that belongs to it.
     Message(Bytes),
     Answer(Answer),
@@ -242,7 +243,7 @@ impl Pending {
     pub(crate) fn send(&self, request: u64, outbound: Outbound) -> Option<Outbound> {
         match self.slot(request) {
             Some(slot) => {
-                slot.push(Happening::Send(outbound));
+                slot.push(Happening::Send(Box::new(outbound)));
                 None
             }
             None => Some(outbound),

@@ -167,14 +167,16 @@ impl Node {
         }
         let id = front::header(headers, front::SESSION_ID)?;
         let sealer = &self.shared.sealer;
-        let session = self.sessions.check(sealer, id, &visit.principal_id, &visit.scope).ok()?;
+        let last = visit.last_id.as_deref();
+        let session = self.sessions.check(sealer, last, id, &visit.principal_id, &visit.scope);
+        let session = session.ok()?;
         (session.node != cluster.id()).then_some(session.node)
     }
 
     /// Whether this process has the state of the session, or does not need it, and the session was
     /// not revoked.
     pub(crate) fn has_session(&self, visit: &Visit, id: &str, session: &SessionTicket) -> bool {
-        let revoked = self.authenticator().revoked();
+        let revoked = self.who.load().revoked();
         if revoked.ends_session(id, session.began, visit.caller.identity()) {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -159,6 +159,21 @@ pub(crate) fn events(receiver: mpsc::Receiver<Bytes>) -> Reply {
     reply
 }
 
+/// A connection keeps memory for at most this many headers.
+const KEPT_HEADERS: usize = 48;
+
+/// The same response, with its headers in the memory of the request's headers. hyper keeps that
+/// memory for the next request on the connection, which then needs no new allocation.
+pub(crate) fn with_headers_in(mut reply: Reply, mut memory: HeaderMap) -> Reply {
+    if memory.capacity() > KEPT_HEADERS {
+        return reply;
+    }
+    memory.clear();
+    memory.extend(std::mem::take(reply.headers_mut()));
+    *reply.headers_mut() = memory;
+    reply
+}
+
 /// The same response; if it is a stream, it ends when this future completes.
 pub(crate) fn until<F>(mut reply: Reply, ends: impl FnOnce() -> F) -> Reply
 where
@@ -214,6 +229,26 @@ mod tests {
         let retry = Some(Duration::from_millis(250));
         assert_eq!(&priming_event("x", retry)[..], b"id: x\nretry: 250\ndata: \n\n");
         assert_eq!(&priming_event("x", None)[..], b"id: x\ndata: \n\n");
+    }
+
+    #[test]
+    fn an_answer_has_its_own_headers_in_the_memory_of_its_request() {
+        let check = |given: usize, is_kept: bool| {
+            let mut memory = HeaderMap::new();
+            for number in 0..given {
+                memory.insert(HeaderName::try_from(format!("x-{number}")).unwrap(), JSON);
+            }
+            let mut reply = json(StatusCode::OK, [Bytes::from("{}")]);
+            reply.headers_mut().append("x-1", NO_STORE);
+            reply.headers_mut().append("x-1", EVENTS);
+            let (own, room) = (reply.headers().clone(), memory.capacity());
+            let reply = with_headers_in(reply, memory);
+            assert_eq!(*reply.headers(), own, "{given}");
+            assert_eq!(reply.headers().capacity() == room, is_kept, "{given}");
+        };
+        check(20, true);
+        check(KEPT_HEADERS, true);
+        check(KEPT_HEADERS + 1, false);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::node::StartError;
 use crate::rates::Rates;
 use crate::sealed::Sealer;
 use crate::sign_in::SignIns;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use engine::anomaly::Anomalies;
 use engine::credentials::{BadVault, SecretReader, Vault};
 use engine::egress_block::EgressBlock;
@@ -67,6 +67,12 @@ impl Shared {
     /// The current settings.
     pub(crate) fn settings(&self) -> Arc<GatewaySettings> {
         self.current.load_full()
+    }
+
+    /// The current settings for a single read. Unlike a clone it does not count a reference, which
+    /// all calls would do at the same address.
+    pub(crate) fn glance(&self) -> Guard<Arc<GatewaySettings>> {
+        self.current.load()
     }
 
     /// A reader for the secrets in these settings. Servers with the same Vault share its session.

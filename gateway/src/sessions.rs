@@ -76,6 +76,25 @@ pub(crate) struct StreamFilter {
     pub(crate) subscription: Option<Vec<u8>>,
 }
 
+/// The session's id that a connection named last, opened. Most connections name one again and again, and opening it takes
+/// longer than all that is checked of it, which is checked each time.
+#[derive(Debug, Default)]
+pub(crate) struct LastId(Mutex<Option<OpenedId>>);
+
+struct OpenedId {
+    /// Whose it was found to be.
+    principal: PrincipalId,
+    id: Box<str>,
+    content: Vec<u8>,
+}
+
+impl std::fmt::Debug for OpenedId {
+    /// The id counts for its caller: it is not shown.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("OpenedId").finish_non_exhaustive()
+    }
+}
+
 /// All sessions and streams of a node.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -159,16 +178,39 @@ impl Sessions {
         sealer.seal(Purpose::Session, &content)
     }
 
-    /// The content of a session's id, if it is this caller's.
+    /// The content of a session's id, if it is this caller's. It may be the id that its connection
+    /// used last.
     pub(crate) fn check(
         &self,
         sealer: &Sealer,
+        last: Option<&LastId>,
         id: &str,
         principal: &PrincipalId,
         scope: &Scope,
     ) -> Result<SessionTicket, NoSession> {
+        let mut last = last.map(|last| lock(&last.0));
+        if let Some(Some(opened)) = last.as_deref()
+            && opened.principal == *principal
+            && *opened.id == *id
+        {
+            return self.ticket(&opened.content, principal, scope);
+        }
         let content = sealer.open(Purpose::Session, id).ok_or(NoSession::Unknown)?;
-        let (began, rest) = take_number(&content).ok_or(NoSession::Unknown)?;
+        let ticket = self.ticket(&content, principal, scope)?;
+        if let Some(last) = &mut last {
+            **last = Some(OpenedId { principal: *principal, id: id.into(), content });
+        }
+        Ok(ticket)
+    }
+
+    /// What is in a session's id, if it is this caller's and counts.
+    fn ticket(
+        &self,
+        content: &[u8],
+        principal: &PrincipalId,
+        scope: &Scope,
+    ) -> Result<SessionTicket, NoSession> {
+        let (began, rest) = take_number(content).ok_or(NoSession::Unknown)?;
         let (number, rest) = take_number(rest).ok_or(NoSession::Unknown)?;
         let (node, rest) = take_number(rest).ok_or(NoSession::Unknown)?;
         let (owner, rest) = rest.split_at_checked(32).ok_or(NoSession::Unknown)?;
@@ -381,16 +423,38 @@ mod tests {
         let (sessions, sealer) = (Sessions::new(NodeId(7)), Sealer::of(&[1; 32]).unwrap());
         let (ada, eve) = ([1; 32], [2; 32]);
         let id = sessions.begin(&sealer, &ada, &Scope::All, "2025-11-25", b"{}").unwrap();
-        let ticket = sessions.check(&sealer, &id, &ada, &Scope::All).unwrap();
+        let ticket = sessions.check(&sealer, None, &id, &ada, &Scope::All).unwrap();
         assert_eq!((ticket.version.as_str(), ticket.node), ("2025-11-25", NodeId(7)));
         let other = Scope::Server("files".parse().unwrap());
-        assert_eq!(sessions.check(&sealer, &id, &eve, &Scope::All), Err(NoSession::Unknown));
-        assert_eq!(sessions.check(&sealer, &id, &ada, &other), Err(NoSession::Unknown));
-        assert_eq!(sessions.check(&sealer, "x", &ada, &Scope::All), Err(NoSession::Unknown));
+        assert_eq!(sessions.check(&sealer, None, &id, &eve, &Scope::All), Err(NoSession::Unknown));
+        assert_eq!(sessions.check(&sealer, None, &id, &ada, &other), Err(NoSession::Unknown));
+        assert_eq!(sessions.check(&sealer, None, "x", &ada, &Scope::All), Err(NoSession::Unknown));
         // Another node with the same key accepts it as well.
-        assert!(Sessions::new(NodeId(8)).check(&sealer, &id, &ada, &Scope::All).is_ok());
+        assert!(Sessions::new(NodeId(8)).check(&sealer, None, &id, &ada, &Scope::All).is_ok());
         sessions.end(ticket.number);
-        assert_eq!(sessions.check(&sealer, &id, &ada, &Scope::All), Err(NoSession::Ended));
+        assert_eq!(sessions.check(&sealer, None, &id, &ada, &Scope::All), Err(NoSession::Ended));
+    }
+
+    #[test]
+    fn the_id_that_was_named_last_is_checked_each_time_like_any_other() {
+        let (sessions, sealer) = (Sessions::new(NodeId(7)), Sealer::of(&[1; 32]).unwrap());
+        let (ada, eve, last) = ([1; 32], [2; 32], LastId::default());
+        let begin = || sessions.begin(&sealer, &ada, &Scope::All, "2025-11-25", b"{}").unwrap();
+        let (id, another) = (begin(), begin());
+        let check = |id: &str, principal: &PrincipalId, scope: &Scope| {
+            sessions.check(&sealer, Some(&last), id, principal, scope)
+        };
+        let ticket = check(&id, &ada, &Scope::All).unwrap();
+        assert_eq!(check(&id, &ada, &Scope::All).as_ref(), Ok(&ticket));
+        let other = Scope::Server("files".parse().unwrap());
+        for refused in [check(&id, &eve, &Scope::All), check(&id, &ada, &other)] {
+            assert_eq!(refused, Err(NoSession::Unknown));
+        }
+        assert_eq!(check("x", &ada, &Scope::All), Err(NoSession::Unknown));
+        assert_ne!(check(&another, &ada, &Scope::All).unwrap().number, ticket.number);
+        assert_eq!(check(&id, &ada, &Scope::All).unwrap().number, ticket.number);
+        sessions.end(ticket.number);
+        assert_eq!(check(&id, &ada, &Scope::All), Err(NoSession::Ended));
     }
 
     #[test]

@@ -30,9 +30,6 @@ pub(crate) const COLLECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// more may pass.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 * 1024;
 
-/// The most headers of an HTTP answer.
-pub(crate) const MAX_HEADERS: usize = 100;
-
 /// The longest session id that is accepted.
 pub(crate) const MAX_SESSION_ID_BYTES: usize = 4 * 1024;
 

@@ -55,7 +55,8 @@ impl Node {
             Ok(found) => {
                 let left =
                     found.expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
-                Ok(Identified { found, expires_in: left.map(Duration::from_millis) })
+                let last_id = peer.map(|peer| peer.last_id.clone());
+                Ok(Identified { found, expires_in: left.map(Duration::from_millis), last_id })
             }
             Err(refused) => Err(Box::new(self.refuse_stranger(self.source(parts, peer), &refused))),
         }
@@ -80,7 +81,7 @@ impl Node {
         self: &Arc<Self>,
         identified: Identified,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let Identified { found, expires_in } = identified;
+        let Identified { found, expires_in, .. } = identified;
         let (node, mut changed) = (Arc::downgrade(self), self.keys_changed.subscribe());
         let expired = async move {
             match expires_in {

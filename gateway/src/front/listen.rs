@@ -7,6 +7,7 @@ use super::tls::TlsFront;
 use crate::front_checks::FrontNames;
 use crate::node::{Node, StartError};
 use crate::reply::Reply;
+use crate::sessions::LastId;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -46,6 +47,7 @@ pub(crate) struct Peer {
     /// Verified against `client_ca`.
     pub(crate) certificate: Option<CertificateDer<'static>>,
     pub(crate) door: Door,
+    pub(crate) last_id: Arc<LastId>,
 }
 
 /// Listens and serves until the gateway is shut down. Returns the address that is listened on, and a task.
@@ -109,7 +111,7 @@ async fn accept(node: Arc<Node>, listener: TcpListener, door: Door) {
         let (node, handshakes, door) = (node.clone(), handshakes.clone(), door.clone());
         node.connections.send_modify(|open| *open += 1);
         tokio::spawn(async move {
-            let peer = Peer { address, certificate: None, door };
+            let peer = Peer { address, certificate: None, door, last_id: Arc::default() };
             match node.tls.as_ref().filter(|_| !peer.door.is_plain()) {
                 None => serve_connection(&node, stream, peer).await,
                 Some(tls) => serve_tls(&node, tls, stream, peer, &handshakes).await,

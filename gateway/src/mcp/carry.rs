@@ -70,7 +70,7 @@ impl Node {
         let may_ask = showing.binding.is_some() || rounds.is_some();
         let asks_in_stream = rounds.is_some() && visit.session.is_some();
         let in_flight = self.in_flight(&visit, id);
-        let limit = Duration::from_secs(self.shared.settings().front.limits.call_max_seconds);
+        let limit = Duration::from_secs(self.shared.glance().front.limits.call_max_seconds);
         let over = sleep(limit);
         tokio::pin!(over);
         let first = loop {

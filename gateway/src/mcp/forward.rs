@@ -36,7 +36,8 @@ use wire::envelope::members;
 use wire::remote::MirroredParameters;
 
 /// The headers by which a trace goes on.
-pub(crate) const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
+pub(crate) const TRACE_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("traceparent"), HeaderName::from_static("tracestate")];
 /// How long a server may take until it is ready to be called.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -332,7 +333,7 @@ impl Node {
         server: &GatewayServer,
         unlinked: &Unlinked<'_>,
     ) -> Result<CallSlot, Box<Reply>> {
-        let limits = &self.shared.settings().front.limits;
+        let limits = &self.shared.glance().front.limits;
         let limits =
             SlotLimits { per_caller: limits.calls_per_caller, per_server: limits.calls_per_server };
         let taken = self.call_slots.take(&visit.principal_id, &server.calls, limits);
@@ -551,7 +552,7 @@ fn forwarded(
 ) -> Vec<(HeaderName, HeaderValue)> {
     let Reach::Url(reach) = &server.settings.reach else { return Vec::new() };
     let goes_on = |name: &HeaderName| {
-        TRACE_HEADERS.contains(&name.as_str()) || reach.forward_headers.contains(name.as_str())
+        TRACE_HEADERS.contains(name) || reach.forward_headers.contains(name.as_str())
     };
     given.iter().filter(|(name, _)| goes_on(name)).cloned().collect()
 }

@@ -87,14 +87,13 @@ impl Node {
             request_state::open(&self.shared.sealer, binding, given, revoked)
         });
         let given = given.transpose()?;
-        let responses = responses(asked);
         // A client that is already answering the server cannot answer the gateway too.
-        let is_free = match &given {
-            None => responses.is_none(),
-            Some(GivenState::SignIn) => shown(responses) != Shown::Declined,
+        let is_free = || match &given {
+            None => responses(asked).is_none(),
+            Some(GivenState::SignIn) => shown(responses(asked)) != Shown::Declined,
             Some(GivenState::Servers(_)) => false,
         };
-        let may_ask = is_free && visit.era == Era::Stateless && ASKING.contains(&asked.method);
+        let may_ask = visit.era == Era::Stateless && ASKING.contains(&asked.method) && is_free();
         Ok(RequestBinding { binding, given, may_ask })
     }
 

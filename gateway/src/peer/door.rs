@@ -163,6 +163,6 @@ impl Node {
             return None;
         }
         let left = found.expires_at.map(|at| u64::try_from(at.0 - now.0).unwrap_or_default());
-        Some(Identified { found, expires_in: left.map(Duration::from_millis) })
+        Some(Identified { found, expires_in: left.map(Duration::from_millis), last_id: None })
     }
 }

@@ -6,7 +6,7 @@ use super::silence::Silence;
 use super::tls::{self, TlsKey};
 use crate::endpoint::{EndpointUrl, NamedBy};
 use crate::error::{Awaited, ObserveError};
-use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES, MAX_HEADERS};
+use crate::limits::{CONNECT_TIMEOUT, MAX_ADDRESSES, MAX_HEADER_BYTES};
 use ::http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming};
@@ -214,8 +214,8 @@ impl Origin {
     where
         I: Read + Write + Unpin + Send + 'static,
     {
+        // Of headers hyper takes 100 by itself. Where it is told a number, it sets memory for so many up for each answer.
         let (sender, connection) = http1::Builder::new()
-            .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
             .handshake(io)
             .await

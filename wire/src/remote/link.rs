@@ -47,7 +47,10 @@ pub(crate) struct Link {
 pub(crate) struct Way {
     origin: Origin,
     pool: Pool,
+    /// Of every request.
     headers: HeaderMap,
+    /// Of every POST.
+    post_headers: HeaderMap,
     path: Uri,
     /// The address without its query, as proofs name it.
     url: String,
@@ -65,12 +68,35 @@ impl Deref for Link {
 }
 
 /// What `initialize` established.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Session {
     /// `initialize` was answered, so the server is of that era.
     has_begun: bool,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
+    /// The headers of a POST in it, put together once.
+    post_headers: HeaderMap,
+}
+
+impl Session {
+    fn new(
+        way: &Way,
+        has_begun: bool,
+        id: Option<HeaderValue>,
+        version: Option<HeaderValue>,
+    ) -> Session {
+        let mut post_headers = way.post_headers.clone();
+        add_session(&mut post_headers, id.as_ref(), version.as_ref());
+        Session { has_begun, id, version, post_headers }
+    }
+}
+
+/// Says which session a request belongs to.
+fn add_session(headers: &mut HeaderMap, id: Option<&HeaderValue>, version: Option<&HeaderValue>) {
+    let values = [(SESSION_ID, id), (PROTOCOL_VERSION, version)];
+    for (name, value) in values {
+        value.map(|value| headers.insert(name, value.clone()));
+    }
 }
 
 impl Link {
@@ -84,11 +110,15 @@ impl Link {
     ) -> Result<Link, ObserveError> {
         let (url, allow_private) = (&endpoint.url, endpoint.allow_private);
         let headers = headers::of_endpoint(endpoint)?;
+        let mut post_headers = headers.clone();
+        post_headers.insert(ACCEPT, headers::json_or_events());
+        post_headers.insert(CONTENT_TYPE, headers::json());
         let origin = Origin::resolve(url, allow_private, tls, key, patience).await?;
         let way = Way {
             origin,
             pool: Pool::new(limits.idle_connections),
             headers,
+            post_headers,
             path: headers::path_of(endpoint),
             url: endpoint.url.without_query().as_str().to_owned(),
             authorizer: endpoint.authorizer.clone(),
@@ -104,7 +134,8 @@ impl Link {
     }
 
     fn on(way: Arc<Way>) -> Link {
-        Link { way, session: Mutex::default(), credential: Mutex::default() }
+        let session = Mutex::new(Session::new(&way, false, None, None));
+        Link { way, session, credential: Mutex::default() }
     }
 
     /// From now on requests show this credential, until it is dropped.
@@ -124,30 +155,31 @@ impl Link {
 
     /// The server has accepted `initialize`, and later messages belong to this session.
     pub(super) fn enter_session(&self, id: Option<HeaderValue>) {
-        *self.session() = Session { has_begun: false, id, version: None };
+        *self.session() = Session::new(&self.way, false, id, None);
     }
 
     /// The answer to `initialize` has arrived, with the version that it names.
     pub(super) fn begin(&self, version: Option<&str>) {
+        let version = version.and_then(|version| HeaderValue::from_str(version).ok());
         let mut session = self.session();
-        session.has_begun = true;
-        session.version = version.and_then(|version| HeaderValue::from_str(version).ok());
+        *session = Session::new(&self.way, true, session.id.take(), version);
     }
 
     /// The POST that carries a message.
     pub(super) fn post(&self, message: &Outbound, body: Bytes) -> Post {
-        let mut request = self.request(Method::POST, body, headers::json_or_events());
+        let (is_initialize, is_stateless) = (is_initialize(message), self.is_stateless(message));
+        let headers = match is_initialize || is_stateless {
+            true => self.post_headers.clone(),
+            false => self.session().post_headers.clone(),
+        };
+        let mut request = self.request(Method::POST, body, headers);
         let own = request.headers_mut();
-        own.insert(CONTENT_TYPE, headers::json());
         for (name, value) in &message.headers {
             // INVARIANT: the headers that the operator configured for the endpoint, above all
             // credentials, are not replaced.
             own.entry(name).or_insert_with(|| value.clone());
         }
-        if is_initialize(message) {
-            return request;
-        }
-        if self.is_stateless(message) {
+        if is_stateless && !is_initialize {
             let version = message.protocol_version.as_deref();
             let method = message.method.as_deref();
             let values = [
@@ -161,37 +193,40 @@ impl Link {
             for header in &message.parameters {
                 own.insert(header.name.clone(), header.value.clone());
             }
-        } else {
-            self.add_session(own);
         }
         request
     }
 
     /// The GET that opens a stream, or resumes one after the event with this id.
     pub(super) fn get(&self, last_event_id: Option<&HeaderValue>) -> Post {
-        let events = HeaderValue::from_static("text/event-stream");
-        let mut request = self.request(Method::GET, Bytes::new(), events);
-        self.add_session(request.headers_mut());
+        let mut headers = self.session_headers(HeaderValue::from_static("text/event-stream"));
         if let Some(id) = last_event_id {
-            request.headers_mut().insert(LAST_EVENT_ID, id.clone());
+            headers.insert(LAST_EVENT_ID, id.clone());
         }
-        request
+        self.request(Method::GET, Bytes::new(), headers)
     }
 
     /// The DELETE that ends the session, if there is one.
     pub(crate) fn delete(&self) -> Option<Post> {
         self.session().id.as_ref()?;
-        let mut request = self.request(Method::DELETE, Bytes::new(), headers::json_or_events());
-        self.add_session(request.headers_mut());
-        Some(request)
+        let headers = self.session_headers(headers::json_or_events());
+        Some(self.request(Method::DELETE, Bytes::new(), headers))
     }
 
-    fn request(&self, method: Method, body: Bytes, accept: HeaderValue) -> Post {
+    /// The headers of a request of this session that has no body.
+    fn session_headers(&self, accept: HeaderValue) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.insert(ACCEPT, accept);
+        let session = self.session();
+        add_session(&mut headers, session.id.as_ref(), session.version.as_ref());
+        headers
+    }
+
+    fn request(&self, method: Method, body: Bytes, headers: HeaderMap) -> Post {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
-        *request.headers_mut() = self.headers.clone();
-        request.headers_mut().insert(ACCEPT, accept);
+        *request.headers_mut() = headers;
         if let Some(credential) = self.shown() {
             let (name, value) = (credential.name().clone(), credential.value().clone());
             request.headers_mut().insert(name, value);
@@ -201,16 +236,6 @@ impl Link {
 
     fn shown(&self) -> Option<Arc<Credential>> {
         self.credential.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
-    }
-
-    fn add_session(&self, headers: &mut HeaderMap) {
-        let session = self.session();
-        if let Some(id) = &session.id {
-            headers.insert(SESSION_ID, id.clone());
-        }
-        if let Some(version) = &session.version {
-            headers.insert(PROTOCOL_VERSION, version.clone());
-        }
     }
 
     /// Sends a request with the session's credential, waiting at most the idle timeout. If the

@@ -104,6 +104,18 @@ fn a_body_that_is_not_the_answer_is_none() {
 }
 
 #[test]
+fn an_answer_has_a_hundred_headers_at_most() {
+    let answered = |headers: usize| {
+        // The type and the length are two more.
+        let more: String = (2..headers).map(|number| format!("x-{number}: y\r\n")).collect();
+        heard(move |request| respond("200 OK", &format!("{JSON}{more}"), &result(request, "{}")))
+    };
+    let whole = message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!(answered(100), whole);
+    assert_ne!(answered(101), whole);
+}
+
+#[test]
 fn a_refusing_status_with_an_error_of_the_protocol_is_an_answer_with_the_requests_id() {
     let refused =
         |status: &'static str, body: &'static str| heard(move |_| respond(status, JSON, body));
