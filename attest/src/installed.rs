@@ -85,11 +85,11 @@ pub enum RecordError {
     Json(#[from] ReadError),
     #[error("invalid or ambiguous YAML: {0}")]
     Yaml(String),
-    #[error("it has no `packages` in a form that is known")]
+    #[error("it has no `packages` in a known format")]
     UnknownForm,
     #[error("it does not have the package")]
     NotThere,
-    #[error("what it says of the package is not in a form that is known")]
+    #[error("its entry for the package has an unknown format")]
     UnknownEntry,
     #[error(
         "it says that the package was patched: what is installed is not the registry's archive"
@@ -143,7 +143,7 @@ pub enum ManifestError {
 pub enum UnknownPackage {
     #[error("`package.json`: {0}")]
     Manifest(#[from] ManifestError),
-    #[error("it lies in the folder of `{folder}`, and `package.json` says `{name}`")]
+    #[error("it is in the folder of `{folder}`, but `package.json` names `{name}`")]
     OtherName { folder: String, name: String },
     #[error(
         "no installer left a record of it: `{}`, `{}`, `{}` and `{}` are read",

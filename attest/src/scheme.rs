@@ -54,7 +54,7 @@ pub enum SchemeError {
     BadName { name: String },
     #[error("`{name}` names two things: names and aliases are unique, whatever their case")]
     Ambiguous { name: String },
-    #[error("`{id}` is the id of a built-in scheme: give your own another")]
+    #[error("`{id}` is the id of a built-in scheme: choose a different id")]
     Reserved { id: String },
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn name() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|variable| {
         std::env::var(variable).ok().filter(|name| !name.is_empty() && name.len() <= 128)
     });
-    named.unwrap_or_else(|| "somebody".to_owned())
+    named.unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// An act by this name, decided now.

@@ -154,7 +154,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  holdpoint status\n  holdpoint status files --json\n  holdpoint status --short"
     )]
     Status(StatusCommand),
-    /// Show what a server says of itself, as it is pinned
+    /// Show a server's contract, as it is pinned
     #[command(after_help = "Examples:\n  holdpoint show files\n  holdpoint show files write_file")]
     Show(ShowServerCommand),
     /// Show changes side by side, with the commands that accept or stop them

@@ -91,8 +91,9 @@ pub(crate) fn confiner(
     ConfinedIn { home, is_quiet, .. }: ConfinedIn<'_>,
 ) -> Result<Confiner, Failure> {
     let known = KnownPackages::read(home).map_err(Failure::usage)?;
-    let helper = std::env::current_exe()
-        .map_err(|error| Failure::internal(format!("this program's file is not known: {error}")))?;
+    let helper = std::env::current_exe().map_err(|error| {
+        Failure::internal(format!("cannot find this program's own file: {error}"))
+    })?;
     let entry = wiring::surroundings()
         .ok()
         .and_then(|here| hosts::wired_entry(&home.join(JOURNAL), id.as_str(), &here));
@@ -174,7 +175,7 @@ fn is_left_to_container(
         )));
     }
     screen::remark(format!(
-        "holdpoint: `{program}` confines `{id}`, Holdpoint does not: its files and its network are what the container gets"
+        "holdpoint: `{program}` confines `{id}`, Holdpoint does not: the server can use the files and the network of its container"
     ));
     Ok(true)
 }

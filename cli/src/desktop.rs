@@ -96,7 +96,7 @@ impl HoldNotice {
 }
 
 fn sentence(server: &ServerId) -> String {
-    format!("Something of {server} is held. To see what, type: holdpoint review {server}")
+    format!("Holdpoint holds calls to {server}. To see why, run: holdpoint review {server}")
 }
 
 fn is_old(stamp: &Path) -> bool {
@@ -131,7 +131,7 @@ mod tests {
     fn a_notice_has_no_words_but_the_id_and_the_command() {
         assert_eq!(
             sentence(&"reports".parse().unwrap()),
-            "Something of reports is held. To see what, type: holdpoint review reports"
+            "Holdpoint holds calls to reports. To see why, run: holdpoint review reports"
         );
     }
 

@@ -128,7 +128,7 @@ fn surface_from(observed: Observed, reach: &Reach, key: &LaunchKey) -> Result<Su
     };
     reader
         .handshake(&observed.handshake)
-        .map_err(|error| unreadable("what the server says of itself", &error))?;
+        .map_err(|error| unreadable("the server's handshake", &error))?;
     for (list, outcome) in &observed.lists {
         outcome.read_into(*list, &mut reader);
     }

@@ -92,7 +92,7 @@ impl RemoteGateway {
             400 | 404 | 405 | 413 => Failure::usage(format!("{place}: {message}")),
             // A call that waits for a person is not a change of a server.
             409 if reason == "conflict" => Failure::held(format!("{message} ({reason})")),
-            409 => Failure::held(format!("{message} ({reason}); look again: holdpoint review")),
+            409 => Failure::held(format!("{message} ({reason}); review again: holdpoint review")),
             502 => Failure::unreachable(format!("{place}: {message}")),
             _ => Failure::internal(format!("{place}: {message}")),
         }

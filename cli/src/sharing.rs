@@ -65,7 +65,7 @@ pub(crate) fn exit(shared: Vec<Shared>, otherwise: Exit) -> Exit {
         if let Err(error) = outcome {
             let failure = Failure::from(error);
             screen::remark(format!(
-                "the decision does not count for {server}, which is launched the same way: {failure}"
+                "the decision was not applied to {server}, which is launched the same way: {failure}"
             ));
             exit = failure.exit;
         }

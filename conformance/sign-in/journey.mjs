@@ -122,7 +122,7 @@ await bench(async (folder) => {
   const alone = gate(['--server', 'alone', '--url', url, '--sign-in'], bare);
   await alone.greet();
   check('no keyring: the gate signs in for itself', text(await alone.add(4, 5)) === 'the sum is 9');
-  check('no keyring: it says so', alone.said().includes('kept in this process alone'), alone.said());
+  check('no keyring: it says so', alone.said().includes('only kept in this process'), alone.said());
   await alone.end();
   said.push(alone.said());
 

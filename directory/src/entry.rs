@@ -335,7 +335,8 @@ pub fn item_hash(item: &impl Serialize) -> Result<String, BadEntry> {
 
 pub(crate) fn canonical_of(value: &impl Serialize) -> Result<Vec<u8>, BadEntry> {
     let json = serde_json::to_string(value).map_err(|error| BadEntry::Form(error.to_string()))?;
-    canonical_bytes(&json).ok_or_else(|| BadEntry::Form("it cannot be read in one way".to_owned()))
+    canonical_bytes(&json)
+        .ok_or_else(|| BadEntry::Form("it is not valid, unambiguous JSON".to_owned()))
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ impl Denial {
             Method::Handshake | Method::List(_) | Method::Ping | Method::Other => "server",
         };
         let message =
-            format!("○ holdpoint — there is no such {what}; look at the list for the right name");
+            format!("○ holdpoint — there is no such {what}; check the list for the right name");
         let denial = Denial::new(ReasonCode::UnknownTool, message);
         Denial { recorded: Some(recorded), is_hidden: true, ..denial }
     }

@@ -110,12 +110,12 @@ impl fmt::Display for Report {
             Report::Trouble { to, why } => {
                 write!(formatter, "{to}: {why}; nothing is lost, it is tried again")
             }
-            Report::Recovered { to } => write!(formatter, "{to}: goes on"),
+            Report::Recovered { to } => write!(formatter, "{to}: resumed"),
             Report::Rejected { to, count, why } => {
                 write!(formatter, "{to}: {count} not accepted by the collector: {why}")
             }
             Report::Fault => formatter.write_str(
-                "live export has ended by a fault of this program; the next run goes on where it ended",
+                "live export stopped because of a bug; the next run resumes where it stopped",
             ),
             Report::Note(text) => formatter.write_str(text),
         }

@@ -25,7 +25,7 @@ use wire::StdioLaunch;
 #[derive(Debug, thiserror::Error)]
 enum NotObserved {
     #[error(
-        "`{program}` is no file of an installed package and starts none in a way that is known; bind its file by `program_digest`"
+        "`{program}` does not belong to an installed package and starts none in a known way; bind its file with `program_digest`"
     )]
     NoPackage { program: String },
     #[error("`{program}` was not started from a file that is named with its folder")]
@@ -72,7 +72,7 @@ enum NotObserved {
     #[error("the server's processes cannot be seen here ({0}); start the package's own file")]
     Processes(#[source] io::Error),
     #[error(
-        "none of the server's processes says that it runs a file of the package `{name}` and speaks on the server's pipes (one that gives itself a title does not say it); start the package's own file"
+        "none of the server's processes reports that it runs a file of the package `{name}` on the server's pipes (a process that sets its own title does not report it); start the package's own file"
     )]
     NotRunning { name: String },
     #[error(
@@ -83,9 +83,7 @@ enum NotObserved {
     SeveralCopies { name: String },
     #[error("the version `{asked}` was asked for, and `{found}` is installed")]
     OtherVersion { asked: String, found: String },
-    #[error(
-        "it was {first} when it was looked at first, and now {now} is in its place; start the server again"
-    )]
+    #[error("it was {first} at the first check and is now {now}; restart the server")]
     Replaced { first: Box<Package>, now: Box<Package> },
 }
 

@@ -111,7 +111,7 @@ fn limit(kind: ChangeKind, change: &LimitChange, audience: Audience<'_>) -> Stri
                 false => format!("must {}{had}", measure.bound(after)),
             }
         }
-        (None, None) => format!("has another {noun}"),
+        (None, None) => format!("has a different {noun}"),
     }
 }
 
@@ -355,7 +355,7 @@ fn default(finding: &Finding, audience: Audience<'_>) -> String {
     let before = shown(finding, &finding.before).filter(plain);
     let after = shown(finding, &finding.after).filter(|_| !is_model(audience));
     let was = before.map(|before| format!(" (was {before})"));
-    let omitted = "calls that omit it now have another meaning";
+    let omitted = "calls that omit it may now mean something different";
     match (&finding.before, &finding.after) {
         (None, _) => match after {
             Some(after) => format!("now has the default {after}: {omitted}"),
@@ -366,7 +366,7 @@ fn default(finding: &Finding, audience: Audience<'_>) -> String {
             Some(after) => {
                 format!("now has the default {after}{}: {omitted}", was.unwrap_or_default())
             }
-            None => format!("has another default{}: {omitted}", was.unwrap_or_default()),
+            None => format!("has a different default{}: {omitted}", was.unwrap_or_default()),
         },
     }
 }
@@ -375,7 +375,7 @@ fn header(finding: &Finding) -> String {
     match (&finding.before, &finding.after) {
         (None, _) => "is now copied into a header".to_owned(),
         (Some(_), None) => "is no longer copied into a header".to_owned(),
-        (Some(_), Some(_)) => "is now copied into another header".to_owned(),
+        (Some(_), Some(_)) => "is now copied into a different header".to_owned(),
     }
 }
 

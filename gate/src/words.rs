@@ -75,11 +75,11 @@ fn phrase(finding: &Finding, audience: Audience<'_>) -> Phrase {
         Kind::TypeWidened => schema("accepts further types of value"),
         Kind::ConstraintWidened => schema("accepts values that it refused"),
         Kind::DefaultChanged => {
-            schema("has another default: calls that omit it may have another meaning")
+            schema("has a different default: calls that omit it may now mean something different")
         }
-        Kind::HeaderBindingChanged => schema("is now copied into another header, or into none"),
+        Kind::HeaderBindingChanged => schema("is now copied into a different header, or into none"),
         Kind::DeepSchemaUndiffable if is_about_schema(finding) => Phrase::Sentence(format!(
-            "{subject} changed in a way that cannot be compared; look at it in full"
+            "{subject} changed in a way that cannot be compared; review it in full"
         )),
         Kind::OutputSchemaChanged => {
             let name = |part: &Finding| named_parameter(part, audience);
@@ -88,7 +88,7 @@ fn phrase(finding: &Finding, audience: Audience<'_>) -> Phrase {
                 None if finding.after.is_none() => {
                     Phrase::Predicate("no longer declares the form of its result".to_owned())
                 }
-                None => Phrase::Predicate("declares another form of result".to_owned()),
+                None => Phrase::Predicate("changed its output schema".to_owned()),
             }
         }
         Kind::MetadataChanged if is_generated_title(finding) => {
@@ -110,8 +110,10 @@ fn rewritten(finding: &Finding) -> &'static str {
     match (keyword, &finding.before, &finding.after) {
         ("$schema", None, Some(_)) if is_keyword => "now names its dialect of JSON Schema",
         ("$schema", Some(_), None) if is_keyword => "no longer names its dialect of JSON Schema",
-        ("$schema", ..) if is_keyword => "names another dialect of JSON Schema, and means the same",
-        ("title", _, Some(_)) if is_keyword => "has another title, which only spells its name",
+        ("$schema", ..) if is_keyword => {
+            "names a different dialect of JSON Schema, and means the same"
+        }
+        ("title", _, Some(_)) if is_keyword => "has a different title, which only spells its name",
         ("title", _, None) if is_keyword => "no longer has a title, which only spelled its name",
         ("default", None, _) if is_keyword => "now has null as its default, which says nothing",
         ("default", _, None) if is_keyword => {
@@ -182,36 +184,36 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
         }
         Kind::RequiredSetExpanded => match &parameter {
             Some(name) => {
-                return format!("now requires the parameter {name}, which could be left out");
+                return format!("now requires the parameter {name}, which was optional");
             }
-            None => "now requires a parameter that could be left out",
+            None => "now requires a parameter that was optional",
         },
         Kind::RemovedParam => match &parameter {
             Some(name) => return format!("no longer has the parameter {name}"),
             None => "no longer has one of its parameters",
         },
-        Kind::ToolRemoved | Kind::PromptRemoved => "is not offered any more",
+        Kind::ToolRemoved | Kind::PromptRemoved => "is no longer offered",
         Kind::AnnotationFlipToDestructive if path.ends_with("readOnlyHint") => {
-            "no longer says that it only reads"
+            "no longer declares itself read-only"
         }
         Kind::AnnotationFlipToDestructive if finding.after.is_none() => {
-            "no longer says that it destroys nothing"
+            "no longer declares itself non-destructive"
         }
-        Kind::AnnotationFlipToDestructive if is_of_new_tool(finding) => "says that it may destroy",
-        Kind::AnnotationFlipToDestructive => "now says that it may destroy",
+        Kind::AnnotationFlipToDestructive if is_of_new_tool(finding) => {
+            "declares itself destructive"
+        }
+        Kind::AnnotationFlipToDestructive => "now declares itself destructive",
         Kind::AddedOptionalParam => {
             return format!("has {}", of_parameter("a new optional parameter"));
         }
         Kind::OutputSchemaAdded => "now declares the form of its result",
         Kind::ToolAdded => "is a new tool",
-        Kind::DescriptionOnly if path.starts_with("/_meta/ui") => "shows its user another page",
+        Kind::DescriptionOnly if path.starts_with("/_meta/ui") => "shows the user a different page",
         Kind::DescriptionOnly
         | Kind::PromptChanged
         | Kind::ResourceChanged
         | Kind::TemplateChanged => return describes(finding, parameter.as_deref()),
-        Kind::DeepSchemaUndiffable => {
-            "changed in a way that cannot be compared; look at it in full"
-        }
+        Kind::DeepSchemaUndiffable => "changed in a way that cannot be compared; review it in full",
         Kind::RequiredSetReduced => match &parameter {
             Some(name) => return format!("no longer requires the parameter {name}"),
             None => "no longer requires one of its parameters",
@@ -229,17 +231,21 @@ fn predicate(finding: &Finding, audience: Audience<'_>) -> String {
         Kind::PromptAdded => "is a new prompt",
         Kind::ResourceAdded => "is a new resource",
         Kind::TemplateAdded => "is a new resource template",
-        Kind::ResourceRemoved | Kind::TemplateRemoved => "is not listed any more",
-        Kind::CapabilitiesChanged => "offers other capabilities",
-        Kind::IdentityChanged if path == "/name" => "calls itself by another name",
-        Kind::IdentityChanged => "is attested as another server, or by another signer",
-        Kind::OriginChanged => "is started from another place, or reached at another address",
-        Kind::OriginDetailChanged => "is started in another version or with other arguments",
+        Kind::ResourceRemoved | Kind::TemplateRemoved => "is no longer listed",
+        Kind::CapabilitiesChanged => "declares different capabilities",
+        Kind::IdentityChanged if path == "/name" => "has a different name",
+        Kind::IdentityChanged => "is attested as a different server, or by a different signer",
+        Kind::OriginChanged => {
+            "is started from a different place, or reached at a different address"
+        }
+        Kind::OriginDetailChanged => {
+            "is started in a different version or with different arguments"
+        }
         Kind::MarkerFound if is_about_hidden_characters(finding) => {
             return format!("has characters that a reader cannot see, {place}");
         }
         Kind::MarkerFound => {
-            return format!("has wording that is written to steer a model, {place}");
+            return format!("has wording designed to steer a model, {place}");
         }
         // These have sentences of their own.
         Kind::TypeChanged
@@ -386,7 +392,7 @@ fn observed(behavior: Behavior) -> &'static str {
             " Its behaviour was not checked: it is not the operator's own server."
         }
         Behavior::Unavailable => " Its behaviour could not be checked.",
-        Behavior::Failed => " Its behaviour was checked, and it is not what the contract says.",
+        Behavior::Failed => " Its behaviour was checked and does not match the contract.",
     }
 }
 
@@ -473,7 +479,9 @@ pub fn held_at_first_sight(server: &str, judged: &Judgement) -> String {
     let audience = Audience::Model(&Approved::default());
     let name = entry_name(judged.id.entry_type, &judged.id.key, false, audience);
     let why = why_at_first_sight(&name, judged);
-    format!("○ holdpoint — held at first sight: {why}. A person decides: holdpoint review {server}")
+    format!(
+        "○ holdpoint — held when first seen: {why}. A person decides: holdpoint review {server}"
+    )
 }
 
 fn why_at_first_sight(name: &str, judged: &Judgement) -> String {
@@ -495,12 +503,12 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
         }
         Reason::NoPin if is_marked_at_first_sight(reason, call.findings, call.verdict) => {
             let more = and_more_places(call.findings);
-            return banner("held at first sight", call, &more);
+            return banner("held when first seen", call, &more);
         }
         Reason::ContractDrift | Reason::Marker => format!("{subject} is waiting for review"),
         Reason::NoPin => format!("{subject} has not been accepted on this server yet"),
         Reason::SurfaceUnreadable => {
-            format!("what the server says of {subject} is invalid or ambiguous")
+            format!("the server's definition of {subject} is invalid or ambiguous")
         }
         Reason::ServerChanged => {
             "the server changed since it was accepted, so none of its calls goes through".to_owned()
@@ -518,7 +526,7 @@ pub fn held(reason: Reason, call: &HeldCall<'_>) -> String {
             );
         }
         Reason::BaselineLost => format!(
-            "what was accepted of {subject} is lost or was changed by a program other than Holdpoint"
+            "the accepted version of {subject} is lost, or a program other than Holdpoint changed it"
         ),
         Reason::UnapprovedParameter => {
             format!("the call to {subject} uses a parameter that was not accepted yet")
@@ -538,7 +546,7 @@ pub fn held_without_provenance(review: Reviewer<'_>) -> String {
 /// The message for the model about a call of a tool that the server does not list.
 pub fn not_listed(tool: &str) -> String {
     let tool = named_tool(tool, false);
-    format!("○ holdpoint — the server lists no {tool}; look at its list for the right name")
+    format!("○ holdpoint — the server lists no {tool}; check its list for the right name")
 }
 
 /// The parameter that a finding is about in backticks, if it may be named.
@@ -561,15 +569,15 @@ fn is_of_new_tool(finding: &Finding) -> bool {
 /// them.
 fn loosened(finding: &Finding) -> String {
     let claim = match finding.path.rsplit('/').next() {
-        Some("readOnlyHint") => "it only reads",
-        Some("destructiveHint") => "it destroys nothing",
-        Some("idempotentHint") => "it can be repeated",
-        Some("openWorldHint") => "it stays within its own data",
+        Some("readOnlyHint") => "declares itself read-only",
+        Some("destructiveHint") => "declares itself non-destructive",
+        Some("idempotentHint") => "says that it can be repeated",
+        Some("openWorldHint") => "says that it stays within its own data",
         _ => return "now claims to be less risky than it did".to_owned(),
     };
     match finding.before {
-        None => format!("now says that {claim}; it did not say before"),
-        Some(_) => format!("now says that {claim}; it said otherwise before"),
+        None => format!("now {claim}; it did not say before"),
+        Some(_) => format!("now {claim}; it said otherwise before"),
     }
 }
 
@@ -598,7 +606,7 @@ fn describes(finding: &Finding, parameter: Option<&str>) -> String {
         (None, "/description") => "description",
         (None, "/title" | "/annotations/title") => "title",
         (None, _) if is_about_input => return "describes its input differently".to_owned(),
-        (None, _) => return "describes itself in other words".to_owned(),
+        (None, _) => return "describes itself differently".to_owned(),
     };
     match (&finding.before, &finding.after) {
         (None, Some(_)) if is_about_input => format!("now has a {text} for its input"),

@@ -190,8 +190,7 @@ impl Node {
                 self.note_refused(&visit, reason, bytes);
                 let code = if error.is_ambiguous() { INVALID_REQUEST } else { PARSE_ERROR };
                 let id = error.id.as_ref().map_or(b"null".as_slice(), |id| id.raw());
-                let words =
-                    format!("not one JSON-RPC message that can be read in one way: {error}");
+                let words = format!("not a single, unambiguous JSON-RPC message: {error}");
                 let message = frame::error(id, code, &words);
                 return reply::json(StatusCode::BAD_REQUEST, [message.into()]);
             }
@@ -245,7 +244,7 @@ impl Node {
                 Err(error) => {
                     self.note_refused(&visit, ReasonCode::BadFrame, element.raw.len());
                     let id = error.id.as_ref().map_or(b"null".as_slice(), |id| id.raw());
-                    let words = "not one JSON-RPC message that can be read in one way";
+                    let words = "not a single, unambiguous JSON-RPC message";
                     answers.push(frame::error(id, INVALID_REQUEST, words).into());
                 }
             }

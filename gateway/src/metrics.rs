@@ -200,9 +200,9 @@ const REQUESTS: &str = "Requests of callers by method and decision";
 const OUTCOMES: &str = "Requests that were passed on, by how they ended";
 const SPANS: &str = "Calls by what became of their spans";
 const UNTOLD: &str = "Messages of servers that did not reach another node";
-const WEBHOOK: &str = "Calls that wait for a person and that the webhook was not told of";
+const WEBHOOK: &str = "Waiting calls for which the webhook notification failed";
 const ANOMALIES: &str = "Sessions that tripped an anomaly rule";
-const RECHECKS: &str = "Looks at servers by schedule, by what was found";
+const RECHECKS: &str = "Scheduled rechecks of servers, by outcome";
 const LATENCY: &str = "Time a request took in the gateway (ours) and with its server (theirs)";
 
 impl Scrape {

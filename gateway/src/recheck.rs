@@ -147,11 +147,11 @@ impl Node {
             Ok(status) if status != before => {
                 let data = json!({"status": status, "before": before, "by": "schedule"});
                 self.shared.recorder.event(id.as_str(), "server.recheck", None, &data);
-                self.remark(&format!("`{id}` was looked at by schedule and is now {status}"));
+                self.remark(&format!("`{id}` is now {status}, after a scheduled recheck"));
             }
             Ok(_) => {}
             Err(error) if !failed_before => {
-                self.remark(&format!("`{id}` could not be looked at by schedule: {error}"));
+                self.remark(&format!("the scheduled recheck of `{id}` failed: {error}"));
             }
             Err(_) => {}
         }

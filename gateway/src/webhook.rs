@@ -216,7 +216,7 @@ impl Sender {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 let id = &notification.id;
                 (self.remark)(&format!(
-                    "the webhook was not told that the call {id} waits: {problem}"
+                    "the webhook could not be notified of the waiting call {id}: {problem}"
                 ));
                 return;
             };

@@ -43,14 +43,12 @@ pub enum SignInError {
     #[error("the authorization server does not offer the authorization code grant")]
     NoCodeGrant,
     #[error(
-        "the authorization server takes registered clients only; register one there and give its id"
+        "the authorization server only accepts registered clients; register one there and provide its id"
     )]
     NoRegistration,
     #[error("a client secret needs the issuer that it belongs to")]
     SecretWithoutIssuer,
-    #[error(
-        "the answer came without, or with another, `state`: it is not the answer to this sign-in"
-    )]
+    #[error("the response has a missing or wrong `state`: it does not belong to this sign-in")]
     StateMismatch,
     #[error(
         "the answer came from another issuer (`{found}`) than the one that was asked (`{expected}`)"

@@ -109,8 +109,7 @@ fn plain(name: &'static str, text: &str) -> Result<Url, SignInError> {
     let bad = |problem| SignInError::BadAddress { name, url: ServerText::line(text), problem };
     let endpoint: EndpointUrl =
         text.parse().map_err(|_| bad("it is not a URL that can be used"))?;
-    let plain: PlainUrl =
-        endpoint.as_str().parse().map_err(|_| bad("it cannot be read in one way"))?;
+    let plain: PlainUrl = endpoint.as_str().parse().map_err(|_| bad("it is ambiguous"))?;
     Ok(plain.url)
 }
 

@@ -79,13 +79,13 @@ pub enum StoreError {
     Rigged { path: PathBuf, kind: &'static str, name: String },
     /// Nothing was written.
     #[error(
-        "`{}` was removed or replaced while it was in use, so nothing is written to it: start again",
+        "`{}` was removed or replaced while it was in use, so nothing was written: restart holdpoint",
         path.display()
     )]
     Replaced { path: PathBuf },
     /// Nothing of the write was kept.
     #[error(
-        "{what} was written and does not read back as it was meant, so it does not count: another program changes the database while it is written to"
+        "{what} did not read back as written, so it was not kept: another program changed the database during the write"
     )]
     NotTaken { what: &'static str },
     #[error("another process kept `{place}` locked for {seconds} seconds: try again")]
@@ -108,7 +108,7 @@ pub enum StoreError {
     /// The connection was lost during a commit, and the database did not come back in time to say
     /// whether the commit succeeded.
     #[error(
-        "the connection to `{place}` was lost while it was written to, and whether that counts is not known: look again, then decide"
+        "the connection to `{place}` was lost during a write, and whether the write succeeded is unknown: check, then decide"
     )]
     Unresolved { place: String },
     #[error("`{place}`: {said}")]
@@ -132,14 +132,14 @@ pub enum StoreError {
     #[error("{problem}")]
     NoKey { problem: String },
     /// Another write came between the read that a decision rests on and the decision.
-    #[error("server `{server}` changed in the meantime: look again, then decide")]
+    #[error("server `{server}` changed in the meantime: review it again, then decide")]
     Changed { server: ServerId },
     /// The stored data does not authenticate, and the act was not a person's approval.
     #[error("nothing is added to pins that cannot be trusted: {reason}")]
     Untrusted { server: ServerId, reason: String },
     #[error("server `{server}` has no pin of `{entry}` that could be withdrawn")]
     NothingToWithdraw { server: ServerId, entry: EntryId },
-    #[error("{what} is over the limit of {limit}")]
+    #[error("{what} exceeds the limit of {limit}")]
     OverLimit { what: &'static str, limit: usize },
     #[error("an act without the name of who acts is not recorded")]
     Nameless,

@@ -30,7 +30,7 @@ mod sign_ins;
 mod switches;
 
 /// Why pins do not count if they are only in a file that no other process can find.
-const REMOVED: &str = "the database was removed or replaced while it was in use, so what was accepted is not known any more: put it back, or approve the server again and start it again";
+const REMOVED: &str = "the database was removed or replaced while it was in use, so the approvals are no longer available: restore it, or approve the server again and restart it";
 
 /// The most entries that one event names. The others are counted.
 pub const MAX_NAMED_ENTRIES: usize = 100;

@@ -74,9 +74,9 @@ pub enum BadLine {
     TooLong,
     #[error("the input ended before the session was opened")]
     Ended,
-    #[error("the first line has to be `open`, and no later one")]
+    #[error("`open` must be the first line, and only the first")]
     OutOfPlace,
-    #[error("`open` has to name `version` and `server`, and `relistMaxAge` up to 86400 if at all")]
+    #[error("`open` must have `version` and `server`; `relistMaxAge` may be at most 86400")]
     Open,
     #[error("the application speaks version {0} of the protocol, this gate version {VERSION}")]
     OtherVersion(u64),

@@ -43,11 +43,11 @@ pub enum ObserveError {
     DirectoryNotFound { directory: PathBuf },
     #[error("the program `{}` could not be started: {source}", shown(.program))]
     CannotStart { program: OsString, source: std::io::Error },
-    #[error("the server ended ({status}) before {awaited} came{}", said(.stderr))]
+    #[error("the server exited ({status}) before {awaited} arrived{}", said(.stderr))]
     Exited { awaited: Awaited, status: ExitStatus, stderr: ServerText },
-    #[error("the server closed its standard output before {awaited} came{}", said(.stderr))]
+    #[error("the server closed its standard output before {awaited} arrived{}", said(.stderr))]
     ClosedOutput { awaited: Awaited, stderr: ServerText },
-    #[error("waited {} s for {awaited}, and nothing came{}", seconds(*.after), said(.stderr))]
+    #[error("waited {} s for {awaited}, which did not arrive{}", seconds(*.after), said(.stderr))]
     TimedOut { awaited: Awaited, after: Duration, stderr: ServerText },
     #[error("the server answered `{method}` with error {code}: `{message}`")]
     Refused { method: &'static str, code: i64, message: ServerText },

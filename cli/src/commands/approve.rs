@@ -59,7 +59,7 @@ fn what_is_left(workplace: &Workplace, id: &ServerId) -> Result<String, Failure>
     let (held, deferred): (Vec<_>, Vec<_>) =
         review.waiting().partition(|entry| entry.verdict.is_held());
     let still = match (held.len(), deferred.len()) {
-        (0, 0) => return Ok(format!("nothing of it waits any more; it is {}", review.status())),
+        (0, 0) => return Ok(format!("no other is waiting; the server is {}", review.status())),
         (held, 0) => format!("{held} still held"),
         (0, deferred) => format!("{deferred} still deferred"),
         (held, deferred) => format!("{held} still held, {deferred} deferred"),

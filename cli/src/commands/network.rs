@@ -80,13 +80,13 @@ fn turn_on(command: &NetworkOn, options: &Options) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     match &access.veto {
-        Some(veto) => screen::say(format!("configured, and nothing is asked: {veto}")),
+        Some(veto) => screen::say(format!("configured, but no requests are made: {veto}")),
         None => {
             screen::say(format!("sessions that start from now on ask {place}"));
             let told = if network.contribute {
-                "what is met and decided here is told to it"
+                "observed changes and decisions are sent to it"
             } else {
-                "nothing that is met or decided here is told to it (`--contribute`)"
+                "observed changes and decisions are not sent to it (`--contribute` turns that on)"
             };
             screen::say(told);
             screen::say("what is sent, byte for byte: holdpoint network status");
@@ -106,9 +106,7 @@ fn turn_off(options: &Options) -> Result<Exit, Failure> {
             "contribute": false,
         }))?;
     } else {
-        screen::say(
-            "off: nothing is sent to a directory or a model, also by sessions that run now",
-        );
+        screen::say("off: nothing is sent to a directory or a model, not even by running sessions");
     }
     Ok(Exit::Fine)
 }

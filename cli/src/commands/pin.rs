@@ -62,7 +62,7 @@ fn preview(draft: &PinDraft, id: &ServerId, options: &Options, text: ServerText)
     if options.json || options.quiet || !is_shown || draft.entries().is_empty() {
         return;
     }
-    screen::say(format!("{} says this of itself:", styled(BOLD, id)));
+    screen::say(format!("{} offers:", styled(BOLD, id)));
     for entry in draft.entries() {
         let name = match entry.entry_type() {
             EntryType::Instructions | EntryType::Identity | EntryType::Origin => String::new(),

@@ -185,7 +185,8 @@ pub(crate) fn approve(
     let (id, hash) = (&command.id, command.hash.to_ascii_lowercase());
     let server = server(gateway, id, ServerText::Shown)?;
     let waiting = list(at(&server, "waiting"));
-    let other = || Failure::held(format!("what waits of server `{id}` now has a different hash"));
+    let other =
+        || Failure::held(format!("the waiting entries of server `{id}` now have a different hash"));
     let is_whole = at(&server, "surface_hash") == hash.as_str();
     let chosen: Vec<&Value> = match command.keys.as_slice() {
         [] if is_whole => waiting.iter().collect(),

@@ -42,7 +42,7 @@ impl From<ActError> for Failure {
                 Failure::held(format!("{error}: `holdpoint check {server}` checks again"))
             }
             ActError::OtherHash { ref server } => Failure::held(format!(
-                "{error}: look again with `holdpoint review {server}`, then decide"
+                "{error}: review them again with `holdpoint review {server}`, then decide"
             )),
             ActError::PartOfFirst { ref server } => Failure::held(format!(
                 "{error}: `holdpoint review {server}` shows them, with the hash that approves them"

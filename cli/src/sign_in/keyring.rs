@@ -34,7 +34,7 @@ impl Keeping {
         match self {
             Keeping::Keyring => "the tokens are in the keyring of this system",
             Keeping::Process => {
-                "there is no keyring here: the tokens are kept in this process alone, and the next one signs in again"
+                "there is no keyring here: the tokens are only kept in this process; the next one has to sign in again"
             }
         }
     }

@@ -42,7 +42,7 @@ impl Page {
         Page {
             status: 400,
             title: "This page belongs to another sign-in",
-            text: "It was ignored, and the sign-in that you began goes on in its own tab. If you did not begin one, another page may have opened this one: close it.".to_owned(),
+            text: "It was ignored, and your sign-in continues in its own tab. If you did not start one, another page may have opened this one: close it.".to_owned(),
         }
     }
 

@@ -84,7 +84,7 @@ fn lists_that_are_empty_are_captures_too() {
         bench.run(["hash", "empty.json"]).exits(0).says("surface");
     }
     let bench = old_and_new(&json!({ "tools": [report_tool()] }), &json!({ "tools": [] }));
-    bench.run(["diff", "old.json", "new.json"]).exits(10).says("is not offered any more");
+    bench.run(["diff", "old.json", "new.json"]).exits(10).says("is no longer offered");
     bench.run(["diff", "new.json", "old.json"]).exits(10).says("is a new tool");
 }
 

@@ -93,7 +93,7 @@ fn nothing_to_review_is_fine() {
     let server = FolderServer::new(&bench, &json!([report_tool()]));
     server.run(&bench, "pin", &[]).exits(0);
     bench.run(["review"]).exits(0).says("nothing is waiting");
-    bench.run(["approve", ID, "--hash", &"0".repeat(64)]).exits(10).says("nothing of server");
+    bench.run(["approve", ID, "--hash", &"0".repeat(64)]).exits(10).says("has nothing to approve");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_name_that_was_mistyped_is_told_apart_from_one_that_does_not_wait() {
     let approve = |key: &str| bench.run(["approve", ID, key, "--hash", &hash]);
     approve("make_reprot").exits(2).says("did you mean `make_report`?");
     approve("unheard_of").exits(2).says("nothing called `unheard_of`").says("`tool:make_report`");
-    approve("send_mail").exits(10).says("does not wait");
+    approve("send_mail").exits(10).says("is not waiting");
     let rollback = |key: &str| bench.run(["rollback", ID, key]);
     rollback("send_mial").exits(2).says("did you mean `send_mail`?");
     rollback("send_mail").exits(2).says("nothing to go back to");
@@ -463,7 +463,7 @@ fn a_tool_that_is_gone_can_be_approved_as_such_and_come_back() {
     let server = FolderServer::new(&bench, &json!([report_tool(), mail_tool()]));
     server.run(&bench, "pin", &[]).exits(0);
     server.lists(&json!([report_tool()]));
-    bench.run(["check", ID]).exits(10).says("is not offered any more");
+    bench.run(["check", ID]).exits(10).says("is no longer offered");
     let hash = bench.waiting_hash("send_mail");
     bench.run(["approve", ID, "send_mail", "--hash", &hash]).exits(0).says("verified");
     bench.run(["check", ID]).exits(0).says("nothing changed");

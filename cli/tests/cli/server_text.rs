@@ -193,7 +193,7 @@ fn findings_that_many_entries_have_are_told_in_one_line() {
         text.contains("(4 of 10)") && text.contains("now requires a new parameter `owner`"),
         "{text}"
     );
-    assert_eq!(text.matches("1 finding told above").count(), 10, "{text}");
+    assert_eq!(text.matches("1 finding listed above").count(), 10, "{text}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_removed_tool_takes_one_line_and_a_boolean_is_shown_as_it_is() {
     assert!(checked.out.contains("        + true"), "{}", checked.out);
     for words in [vec!["review"], vec!["review", "--server-text"]] {
         let text = bench.run(&words).exits(10).out;
-        let line = "HOLD  tool delete_mail  (1 of 2) is not offered any more [tool-removed]";
+        let line = "HOLD  tool delete_mail  (1 of 2) is no longer offered [tool-removed]";
         assert_eq!(text.matches("delete_mail").count(), 2, "the entry and the command: {text}");
         assert!(text.lines().any(|found| found == line), "{text}");
         assert!(text.lines().all(|line| line == line.trim_end()), "{text}");

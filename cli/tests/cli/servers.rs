@@ -106,7 +106,7 @@ fn the_standard_error_of_a_server_that_exits_at_once_is_shown_to_a_program_that_
     let (bench, server) = pinned();
     server.writes("stderr", "no API key\nset REPORTS_KEY\n");
     server.writes("exit", "3");
-    let came = "before the answer to `initialize` came";
+    let came = "before the answer to `initialize` arrived";
     fails(&server, &bench, &["--server-text"], &[came, "  | no API key\n  | set REPORTS_KEY"]);
     fails(&server, &bench, &[], &[came, "what it wrote to standard error is left out"]);
     for command in ["check", "pin"] {

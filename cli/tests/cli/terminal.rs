@@ -155,7 +155,7 @@ fn a_review_one_by_one_counts_explains_itself_and_goes_on_after_a_no() {
     server.lists(&json!([report_tool_with_owner(), mail]));
     server.run(&bench, "check", &[]).exits(10);
     let command = || bench.command(["review", "-i"]);
-    typed("?\nq\n", command()).exits(10).says("1 of 2:").says("goes on waiting");
+    typed("?\nq\n", command()).exits(10).says("1 of 2:").says("stays waiting");
     // An approval takes a key and a word; without the word, the next change is shown.
     typed("a\nno\ns\n", command()).exits(10).says("not approved").says("2 of 2:");
     bench.run(["check", ID]).exits(10);

@@ -118,7 +118,10 @@ fn a_claim_that_is_no_longer_shown_is_suspended_after_three_checks() {
     assert_eq!(states, ["suspended"]);
     let page = served.get("/server/com.example%2Fweather", None).is(200).text();
     assert!(page.contains("History of the claims"), "{page}");
-    station.operator(&["claim", "suspend", SERVER, "--key", &key]).exits(2).says("no such claim");
+    station
+        .operator(&["claim", "suspend", SERVER, "--key", &key])
+        .exits(2)
+        .says("no active or waiting claim");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_server_that_comes_back_under_another_signer_is_held() {
     let list = client.ask("tools/list", &json!({}));
     assert_eq!(refused(&list, -32010)["kinds"], json!(["identity-changed"]), "{list}");
     client.end().exits(0);
-    bench.run(["review", "reports"]).says("another signer");
+    bench.run(["review", "reports"]).says("a different signer");
 }
 
 /// A manual pin keeps the server's pinned signer: a different signer is still noticed.
@@ -143,7 +143,7 @@ fn a_first_manual_pin_includes_the_signer() {
     sign(&bench, &launch, "two");
     is_held_as_another(&bench, &launch);
     // A person who pins again has seen the new signer, which is pinned from then on.
-    pin().exits(0).says("another signer");
+    pin().exits(0).says("a different signer");
     let mut client = gate(&bench, &launch, "internal", &[]);
     assert!(client.call("make_report", &json!({ "title": "x" })).get("result").is_some());
     client.end().exits(0);

@@ -189,5 +189,5 @@ fn an_upgrade_under_a_running_server_ends_its_admission_until_it_is_started_agai
     fs::write(folder.join("bun.lock"), record).unwrap();
     assert!(call().get("result").is_some());
     let ended = client.end();
-    assert!(ended.errors.contains("start the server again"), "{}", ended.errors);
+    assert!(ended.errors.contains("restart the server"), "{}", ended.errors);
 }

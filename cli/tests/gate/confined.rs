@@ -335,7 +335,11 @@ fn a_server_that_cannot_be_confined_as_asked_does_not_start() {
         assert!(answer.code != Some(0), "{launch:?}");
         answer.says(expected);
     };
-    refused(&["--sandbox"], &["npx", "github:a/b"], "`github:a/b` is not a package of a registry");
+    refused(
+        &["--sandbox"],
+        &["npx", "github:a/b"],
+        "`github:a/b` is not the name of a registry package",
+    );
     refused(&["--sandbox"], &["npx", "-c", "server"], "start its program");
     refused(&["--sandbox"], &["ssh", "host", "server"], "cannot confine");
     refused(

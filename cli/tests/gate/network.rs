@@ -880,7 +880,7 @@ fn off_counts_at_once_for_a_session_that_runs() {
         service.count("GET", "/api/v1/network/advisories") > 0
     });
     let before = service.connections();
-    changed.run(&["network", "off"]).exits(0).says("also by sessions that run now");
+    changed.run(&["network", "off"]).exits(0).says("not even by running sessions");
     std::fs::write(changed.bench().path("behaving").join("version"), "2").unwrap();
     let held = client.call("make_report", &arguments());
     let data = &held["error"]["data"];

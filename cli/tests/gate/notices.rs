@@ -65,7 +65,7 @@ fn one_notice_tells_that_a_call_was_held_and_which_command_to_type() {
     client.end().exits(0);
     let lines = desk.lines();
     let [line] = lines.as_slice() else { panic!("{lines:?}") };
-    assert!(line.contains("Something of reports is held"), "{line}");
+    assert!(line.contains("Holdpoint holds calls to reports"), "{line}");
     assert!(line.contains("holdpoint review reports"), "{line}");
     assert!(!line.contains("make_report") && !line.contains("owner"), "{line}");
     assert!(desk.bench.home().join("notices").join(ID).is_file(), "other processes keep the pause");

@@ -220,7 +220,7 @@ fn a_panic_of_the_live_export_ends_the_export_and_no_call() {
     text(&report(&mut client, "fine"));
     let requests = client.requests();
     let ended = client.end().exits(0);
-    assert!(ended.errors.contains("live export has ended"), "{}", ended.errors);
+    assert!(ended.errors.contains("live export stopped because of a bug"), "{}", ended.errors);
     leaves_its_place_only(&bench, &ended, 1);
     receipts_are_complete(&bench, requests);
     let mut command = bench.command(["receipts", "export", "--live"]);

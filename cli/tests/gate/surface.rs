@@ -177,7 +177,7 @@ fn marked_at_first_sight(settings: &str, names: &[&str]) {
     let said = String::from_utf8(client.heard.concat()).unwrap();
     assert!(!said.contains("id_rsa"), "{said}");
     let told = client.end().exits(0).errors;
-    assert!(told.contains("held at first sight: `helper`"), "{told}");
+    assert!(told.contains("held when first seen: `helper`"), "{told}");
     bench.run(["status", ID]).exits(0).says("tool helper");
 }
 

@@ -41,9 +41,9 @@ pub struct FetchedPackage {
 pub enum UnclearFetch {
     #[error("`{0}` changes what `{1}` fetches or runs")]
     Option(String, String),
-    #[error("`{0}` is not a package of a registry, by its name and version")]
+    #[error("`{0}` is not the name of a registry package, with or without a version")]
     Word(String),
-    #[error("`{0}` is not told which package to run")]
+    #[error("`{0}` names no package to run")]
     NoPackage(String),
 }
 

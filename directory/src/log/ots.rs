@@ -36,13 +36,13 @@ const ATTESTATION: u8 = 0x00;
 pub enum BadProof {
     #[error("it is not an OpenTimestamps proof of version {VERSION} over SHA-256")]
     Header,
-    #[error("it ends in the middle, or goes on behind its end")]
+    #[error("it is truncated or has trailing bytes")]
     Length,
     #[error("it has more steps, or longer ones, than are read")]
     TooLarge,
     #[error("it uses the operation {0:#04x}, which is not known here")]
     Operation(u8),
-    #[error("the address of a calendar in it is not one")]
+    #[error("a calendar address in it is invalid")]
     Uri,
 }
 

@@ -124,7 +124,7 @@ impl Refused {
             ),
             Refused::NoPlace => (
                 StatusCode::BAD_REQUEST,
-                "nothing is known of this server by which it could be claimed",
+                "this server cannot be claimed: no domain, package or attestation key of it is known",
             ),
             Refused::Nonce(error) => return refusal(StatusCode::FORBIDDEN, &error.to_string()),
             Refused::NotFound(error) => (StatusCode::CONFLICT, sentence(error)),

@@ -53,10 +53,10 @@ impl BadRequest {
     fn answer(self) -> Answer {
         let (status, why) = match self {
             BadRequest::NoRoute => {
-                (StatusCode::NOT_FOUND, "no such question: see /api/v1/openapi.json")
+                (StatusCode::NOT_FOUND, "unknown route: see /api/v1/openapi.json")
             }
             BadRequest::Method(_) => {
-                (StatusCode::METHOD_NOT_ALLOWED, "this route has another method")
+                (StatusCode::METHOD_NOT_ALLOWED, "this route takes a different method")
             }
             BadRequest::Bucket => (
                 StatusCode::BAD_REQUEST,
@@ -64,7 +64,7 @@ impl BadRequest {
             ),
             BadRequest::After => (StatusCode::BAD_REQUEST, "`after` is a whole number"),
             BadRequest::Query => {
-                (StatusCode::BAD_REQUEST, "this route takes no such text after the `?`")
+                (StatusCode::BAD_REQUEST, "this route does not accept this query string")
             }
         };
         let mut refused = refusal(status, why);

@@ -223,7 +223,7 @@ impl Site {
         let Some(question) = Question::read(&asked.path) else {
             return self.with_sunset(refusal(
                 StatusCode::BAD_REQUEST,
-                "no such question: see /api/v1/openapi.json",
+                "unknown route: see /api/v1/openapi.json",
             ));
         };
         let expected = match expected_hash(asked.query.as_deref()) {

@@ -22,13 +22,13 @@ pub enum ActError {
     AmbiguousEntry { key: String },
     #[error("`{server}`: {source}")]
     NotAllowed { server: ServerId, source: NotAllowed },
-    #[error("nothing of server `{server}` waits to be approved")]
+    #[error("server `{server}` has nothing to approve")]
     NothingWaits { server: ServerId },
-    #[error("`{key}` of server `{server}` does not wait: it is as it was approved")]
+    #[error("`{key}` of server `{server}` is not waiting: it matches its approved version")]
     DoesNotWait { server: ServerId, key: String },
     #[error("the last surface of server `{server}` could not be read, so it cannot be approved")]
     UnreadableSurface { server: ServerId },
-    #[error("what waits of server `{server}` now has a different hash")]
+    #[error("the waiting entries of server `{server}` now have a different hash")]
     OtherHash { server: ServerId },
     #[error("server `{server}` waits for its first approval, which is of all its entries")]
     PartOfFirst { server: ServerId },

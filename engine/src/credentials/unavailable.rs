@@ -23,7 +23,7 @@ pub enum Unavailable {
     BoundAudience,
     #[error("the token for this server has expired")]
     BoundExpired,
-    #[error("people sign in to this server, and the caller is none: it has a key or a certificate")]
+    #[error("this server requires a person to sign in, but the caller uses a key or a certificate")]
     NoPerson,
     #[error("the person has not signed in to this server, or that sign-in has ended")]
     SignInNeeded,
@@ -31,7 +31,7 @@ pub enum Unavailable {
     SignInFailed { code: &'static str, words: String },
     #[error("the server refused the credential, also after it was renewed")]
     Refused,
-    #[error("it could not be obtained a moment ago, and is not asked for again yet")]
+    #[error("a recent attempt to obtain it failed; not retrying yet")]
     JustFailed,
     #[error("the secret: {0}")]
     Secret(Arc<SecretError>),

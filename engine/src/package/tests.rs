@@ -271,7 +271,7 @@ fn what_a_launcher_started_is_found_among_the_processes() {
     drop(running);
     assert_eq!(finder.look(), known("1.2.3"));
     project.install("1.2.4");
-    is_unknown(finder, "start the server again");
+    is_unknown(finder, "restart the server");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const LOOKED: Instance = Instance(u64::MAX - 1);
 /// Why the observation cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
-    #[error("what the server says of itself cannot be read in one way")]
+    #[error("the server's handshake is invalid or ambiguous")]
     Unreadable,
     #[error("the server is quarantined: release it first")]
     Quarantined,

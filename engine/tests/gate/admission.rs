@@ -215,7 +215,7 @@ fn a_server_that_is_admitted_late_and_speaks_another_version_ends_the_session() 
     stage.server_hears("the greeting", |message| message["method"] == "initialize");
     wait_for("the remark", || {
         let remarks = stage.remarks.texts();
-        remarks.into_iter().find(|text| text.contains("another protocol version"))
+        remarks.into_iter().find(|text| text.contains("a different protocol version"))
     });
     let list = stage.refused_list(2);
     assert_eq!(list["data"]["reason"], "upstream_unreachable", "{list}");

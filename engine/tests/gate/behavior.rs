@@ -139,10 +139,7 @@ fn failed_holds_and_says_so() {
     let data = &held["error"]["data"];
     assert_eq!((&data["verdict"], &data["verdict_scope"]), (&json!("HOLD"), &json!("behavioral")));
     let said = held["error"]["message"].as_str().expect("a message");
-    assert!(
-        said.contains("Its behaviour was checked, and it is not what the contract says."),
-        "{said}"
-    );
+    assert!(said.contains("Its behaviour was checked and does not match the contract."), "{said}");
     assert!(stage.remarks.texts().iter().any(|it| it.contains("accepts arguments")));
 }
 

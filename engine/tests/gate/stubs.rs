@@ -32,7 +32,7 @@ fn a_stub_is_listed_and_its_call_is_held() {
         assert_eq!(answer["error"]["code"], -32010, "{name}: {answer}");
         assert_eq!(answer["error"]["data"]["reason"], "no_pin");
         let message = answer["error"]["message"].as_str().expect("a message");
-        assert!(message.contains("held at first sight"), "{message}");
+        assert!(message.contains("held when first seen"), "{message}");
     }
     assert!(stage.call(5, "add", json!({})).get("result").is_some());
     assert_eq!(stage.calls_at_server().len(), 1);
@@ -45,7 +45,7 @@ fn the_person_is_told_once_without_a_word_of_the_server() {
     stage.list(1);
     let told = || {
         let remarks = stage.remarks.texts();
-        remarks.iter().filter(|text| text.contains("held at first sight: `helper`")).count()
+        remarks.iter().filter(|text| text.contains("held when first seen: `helper`")).count()
     };
     wait_until("the note", || told() == 1);
     stage.change(script(&["helper", "other"]).tools);

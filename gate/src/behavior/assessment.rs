@@ -79,12 +79,12 @@ impl fmt::Display for Departure {
             Departure::AcceptsMalformed => "it accepts arguments that its input schema refuses",
             Departure::ResultOffSchema => "its result does not match its output schema",
             Departure::UnreadableAnswer => "its answer is too long, invalid or ambiguous",
-            Departure::NoAnswer => "the server answers nothing any more once it is called",
+            Departure::NoAnswer => "the server stops answering once it is called",
             Departure::EndsOnCall => "the server ended when it was called",
             Departure::AnswersOthers => "the server answered requests that it was not asked",
             Departure::Writes(path) => {
                 let path = plain(path);
-                return write!(formatter, "it says that it only reads, and wrote `{path}`");
+                return write!(formatter, "it declares itself read-only, but wrote `{path}`");
             }
             Departure::Connects(address) => {
                 let address = plain(address);

@@ -55,7 +55,7 @@ pub enum NoBattery {
     #[error("no valid call could be made from its input schema")]
     NoValidCall,
     #[error(
-        "no call of it is sure to be refused: it requires no parameter, and does not say that it only reads"
+        "no call is certain to be refused: the tool has no required parameter and does not declare itself read-only"
     )]
     NothingToRefuse,
 }

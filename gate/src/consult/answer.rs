@@ -55,7 +55,7 @@ pub enum Unusable {
     TooLarge,
     #[error("the answer of the chat API has no single text")]
     NoText,
-    #[error("the model's text is not exactly the object that was asked for")]
+    #[error("the model's text is not exactly the requested object")]
     NotExpected,
     #[error("the model's text has a word that is not on its list")]
     OffVocabulary,

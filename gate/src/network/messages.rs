@@ -28,9 +28,9 @@ pub enum MessageError {
     OffVocabulary,
     #[error("the message has more than {0} rows")]
     TooManyRows(usize),
-    #[error("the answer is about another bucket than the one that was asked for")]
+    #[error("the answer is for a different bucket than the requested one")]
     OtherBucket,
-    #[error("the answer's sequence numbers do not ascend from the one that was asked for")]
+    #[error("the answer's sequence numbers do not ascend from the requested one")]
     Sequence,
 }
 

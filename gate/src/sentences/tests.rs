@@ -187,14 +187,14 @@ fn other_keywords_say_what_they_ask_for() {
         (
             r#"{"type":"integer","default":10}"#,
             r#"{"type":"integer","default":20}"#,
-            "`p` now has the default `20` (was `10`): calls that omit it now have another meaning",
-            "`p` has another default (was `10`): calls that omit it now have another meaning",
+            "`p` now has the default `20` (was `10`): calls that omit it may now mean something different",
+            "`p` has a different default (was `10`): calls that omit it may now mean something different",
         ),
         (
             r#"{"type":"string"}"#,
             r#"{"type":"string","default":"all files"}"#,
-            "`p` now has the default `all files`: calls that omit it now have another meaning",
-            "`p` now has a default: calls that omit it now have another meaning",
+            "`p` now has the default `all files`: calls that omit it may now mean something different",
+            "`p` now has a default: calls that omit it may now mean something different",
         ),
         (
             r#"{"type":"string"}"#,
@@ -269,9 +269,9 @@ fn a_hint_that_says_what_was_assumed_is_said_to_do_so_and_another_is_not() {
     let assumed = "`destructiveHint: true` is now written down; MCP assumed it before";
     check_tools(&none, &destroys, assumed, assumed);
     let denied = hints(r#""destructiveHint":false"#);
-    let now = "now says that it may destroy";
+    let now = "now declares itself destructive";
     check_tools(&denied, &destroys, now, now);
-    let withdrawn = "no longer says that it destroys nothing";
+    let withdrawn = "no longer declares itself non-destructive";
     check_tools(&denied, &none, withdrawn, withdrawn);
 }
 

@@ -1,9 +1,8 @@
 //! Converts a sentence about one entry into one about several.
 
 /// Replacements, in the order in which they are applied: a longer form precedes a shorter one.
-const FORMS: [(&str, &str); 27] = [
-    ("says that it only reads", "say that they only read"),
-    ("says that it destroys nothing", "say that they destroy nothing"),
+const FORMS: [(&str, &str); 26] = [
+    ("declares itself", "declare themselves"),
     ("says that it stays within its own", "say that they stay within their own"),
     ("says that it ", "say that they "),
     ("; it did not say", "; they did not say"),
@@ -12,7 +11,7 @@ const FORMS: [(&str, &str); 27] = [
     ("is a new prompt", "are new prompts"),
     ("is a new resource template", "are new resource templates"),
     ("is a new resource", "are new resources"),
-    ("is not ", "are not "),
+    ("is no longer ", "are no longer "),
     ("describes itself", "describe themselves"),
     ("describes ", "describe "),
     ("requires ", "require "),
@@ -28,7 +27,7 @@ const FORMS: [(&str, &str); 27] = [
     ("one of its parameters", "one of their parameters"),
     (" its own ", " their own "),
     (" its ", " their "),
-    ("look at it in full", "look at them in full"),
+    ("review it in full", "review them in full"),
 ];
 
 /// Converts the end of a sentence about one entry to plural. Text in backticks is left unchanged.

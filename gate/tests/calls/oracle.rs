@@ -52,7 +52,9 @@ impl Oracle {
                     if before.defaults != after.defaults {
                         used("its default changed");
                         if !path.iter().any(|step| step == "[]") {
-                            oracle.left_out.insert(name, format!("`{shown}` has another default"));
+                            oracle
+                                .left_out
+                                .insert(name, format!("`{shown}` has a different default"));
                         }
                     }
                 }

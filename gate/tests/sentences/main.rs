@@ -145,7 +145,7 @@ fn a_wrong_sentence_is_seen() {
         "`p` no longer accepts `fast`",
         "`p` may now also be a string",
         "`p` must be at least 1 (was 0)",
-        "`p` now has the default `1`: calls that omit it now have another meaning",
+        "`p` now has the default `1`: calls that omit it may now mean something different",
     ] {
         assert!(!is_true(sentence), "{sentence}");
     }

@@ -175,7 +175,7 @@ fn parameters_of_query(operation: Operation) -> &'static [(&'static str, &'stati
             ("sub", "The subject of the caller"),
             ("tool", "A tool's own name"),
             ("reason", "A reason code"),
-            ("limit", "At most so many; 100 if it is not given, 1000 at most"),
+            ("limit", "The maximum number of receipts; 100 by default, at most 1000"),
             ("events", "`true`: with people's acts and what happened apart from calls"),
         ],
         Operation::GrantCall | Operation::RefuseCall => &[(

@@ -68,7 +68,7 @@ pub(super) struct VerifiedToken {
 pub enum AuthenticationFault {
     #[error("no credentials were sent")]
     NoCredentials,
-    #[error("the `Authorization` header is there twice, or is not `Bearer` with one credential")]
+    #[error("there are two `Authorization` headers, or it is not `Bearer` with one credential")]
     BadHeader,
     #[error("the principal or its key was revoked after this credential was issued")]
     Revoked,

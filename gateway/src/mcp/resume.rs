@@ -111,7 +111,7 @@ impl Node {
             Some((replay, place)) => self.stream_from(&replay, place + 1),
             None => {
                 self.note_refused(visit, ReasonCode::UnknownTool, 0);
-                let words = "there is no such event: its stream is over, or was never yours";
+                let words = "unknown event: its stream has ended or is not yours";
                 fault(StatusCode::BAD_REQUEST, INVALID_REQUEST, words)
             }
         }

@@ -124,7 +124,7 @@ impl Node {
             return Err(self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, words).into());
         };
         if tasks.len() + uris.len() > MAX_WATCHED {
-            let words = format!("a stream tells of at most {MAX_WATCHED} tasks and resources");
+            let words = format!("a stream can watch at most {MAX_WATCHED} tasks and resources");
             return Err(self.refuse(visit, asked, StatusCode::OK, INVALID_PARAMS, &words).into());
         }
         let refused = || self.refuse_without_tasks(visit, asked, catalog);

@@ -126,7 +126,7 @@ impl Node {
         // INVARIANT: a credential that was revoked here is refused, even if another node still
         // accepts it.
         let Some(identified) = self.still_identified(found).await else {
-            let words = "the credential of a forwarded request does not count any more";
+            let words = "the credential of a forwarded request is no longer valid";
             self.strangers.note(&self, None, Unauthenticated::REASON, words);
             return reply::empty(StatusCode::UNAUTHORIZED);
         };

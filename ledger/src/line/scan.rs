@@ -14,7 +14,7 @@ pub enum BadLine {
     Malformed { at: usize },
     #[error("it has no member `{0}` of the right form")]
     Member(&'static str),
-    #[error("its hash is not the hash of what it says")]
+    #[error("its hash does not match its content")]
     WrongHash,
 }
 

@@ -244,7 +244,7 @@ impl ChainCheck<'_> {
         let stated = Walk::before(line)?;
         match &state.walk {
             Some(walk) if stated != walk.tree => {
-                return Err("it does not go on where the segment before it ended");
+                return Err("it does not continue where the segment before it ended");
             }
             Some(walk) if line.prev != walk.last => {
                 return Err("its `prev` is not the hash of the line before");
@@ -278,7 +278,7 @@ impl ChainCheck<'_> {
             if dropped.is_some_and(|dropped| {
                 dropped.next_seq() != stated.size() || dropped.root != stated.root()
             }) {
-                return Err("it does not go on where the segments that retention dropped ended");
+                return Err("it does not continue where the segments that retention dropped ended");
             }
         }
         Ok(())
@@ -549,7 +549,7 @@ impl ChainProgress {
         found.bytes += length;
         let id = || -> Result<ReceiptId, &'static str> {
             let text = line.receipt_id.unwrap_or_default();
-            text.parse().map_err(|_| "its `receipt_id` is none")
+            text.parse().map_err(|_| "its `receipt_id` is invalid")
         };
         match line.kind {
             LineKind::Event => {

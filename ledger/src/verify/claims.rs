@@ -141,7 +141,7 @@ fn compare_segment(
             let is_same = scan(bytes).is_ok_and(|line| line.hash == claim.hash);
             if !is_same {
                 let what = format!(
-                    "it names line {} of chain {about}, which is another now",
+                    "it names line {} of chain {about}, which has changed since",
                     here.saturating_add(1)
                 );
                 report.problem(claim.broken(&what));

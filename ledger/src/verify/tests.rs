@@ -189,7 +189,7 @@ fn a_rewritten_line_is_found_by_the_checkpoint() {
     assert_found(&home, "segment 000001: its checkpoint is of other lines");
     assert_found(
         &home,
-        "segment 000002, line 1: it does not go on where the segment before it ended",
+        "segment 000002, line 1: it does not continue where the segment before it ended",
     );
 }
 
@@ -210,7 +210,7 @@ fn a_replayed_segment_and_a_missing_one_are_found() {
     let home = Home::new();
     let first = home.folder.contents().segments[&(name(1), SegmentNumber(1))].clone();
     home.spoil(1, 2, |bytes| *bytes = first);
-    assert_found(&home, "segment 000002, line 1: it does not go on where");
+    assert_found(&home, "segment 000002, line 1: it does not continue where");
     let home = Home::new();
     home.folder.contents().segments.remove(&(name(1), SegmentNumber(2)));
     assert_found(&home, "segment 000002: the segment is gone");
@@ -370,7 +370,7 @@ fn what_retention_left_verifies_and_nothing_else_passes_as_retention() {
     other[1].root.0[0] ^= 1;
     home.record(CHAIN_RETENTION, &retention_data(&other));
     remove(&home, 1, 2);
-    assert_found(&home, "it does not go on where the segments that retention dropped ended");
+    assert_found(&home, "it does not continue where the segments that retention dropped ended");
 }
 
 #[test]

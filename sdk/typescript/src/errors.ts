@@ -98,7 +98,7 @@ export class HeldError extends RefusedError {
   async review(): Promise<EntryReview> {
     const found = this.#entry && (await this.#reviewer?.review(this.#entry));
     if (!found || found.hash !== this.#hash()) {
-      throw new Error("what was held does not wait any more, or has changed again: call again to see what is held now");
+      throw new Error("the held change is no longer waiting, or has changed again: call again to see what is held now");
     }
     return found;
   }

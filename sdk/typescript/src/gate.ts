@@ -221,7 +221,7 @@ export class CoreGate implements Gate {
       const list = this.#lists.get(id);
       const asked = this.#kept.get(ticket)?.message as { id?: unknown } | undefined;
       if (list === undefined) {
-        throw new Error("the list is not there any more");
+        throw new Error("the list is no longer there");
       }
       this.#answer(ticket, { jsonrpc: "2.0", id: asked?.id, result: { ...list, ttlMs: 0 } });
     } else if ("refuse" in action) {

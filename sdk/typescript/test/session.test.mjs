@@ -42,7 +42,7 @@ for (const library of LIBRARIES) {
     await call(session);
     assert.equal(server.calls.length, 3);
     await assert.rejects(error.repin(), /nothing of this entry waits/);
-    await assert.rejects(error.review(), /does not wait any more/);
+    await assert.rejects(error.review(), /is no longer waiting/);
   });
 
   test(`${library.name}: what changed again is not accepted by an earlier hold`, async () => {

@@ -123,7 +123,7 @@ pub extern "C" fn open(options: usize, pins: isize, seed: usize) -> i32 {
 pub extern "C" fn greet(handshake: usize) -> i32 {
     with([handshake], |session, [handshake]| match session.greet(handshake) {
         true => Ok(None),
-        false => Err("what the server says of itself can be read in more than one way"),
+        false => Err("the server's handshake is invalid or ambiguous"),
     })
 }
 

@@ -22,7 +22,7 @@ pub enum ReceiptsError {
     Busy { seconds: u64 },
     #[error("no room for receipts in `{}`: make room there, or set `receipts.on_full = \"drop-oldest\"`", path.display())]
     Full { path: PathBuf },
-    #[error("receipts are not written any more until this process is started again: {0}")]
+    #[error("receipts are no longer written until this process is restarted: {0}")]
     Stopped(String),
     #[error("the ticket is not one of this ledger")]
     ForeignTicket,

@@ -218,7 +218,7 @@ impl Failures {
     fn of(&self, first: u64, last: u64) -> Option<io::Error> {
         let found = self.ranges.iter().rev().find(|range| range.from <= last && first < range.to);
         let forgotten = || {
-            let what = "whether the line is written is not known any more";
+            let what = "it is no longer known whether the line was written";
             (first < self.forgotten).then(|| io::Error::other(what))
         };
         found.map(|found| io::Error::new(found.kind, found.what.clone())).or_else(forgotten)

@@ -126,7 +126,7 @@ fn records_are_bounded(kind: Kind) {
     let sized = |bytes| SignIn { sealed: "x".repeat(bytes), ..record(SignInKind::Grant, "g") };
     store.put_sign_in(&sized(MAX_SEALED_BYTES)).unwrap();
     let refused = store.put_sign_in(&sized(MAX_SEALED_BYTES + 1)).unwrap_err();
-    assert!(refused.to_string().contains("over the limit of 65536"), "{refused}");
+    assert!(refused.to_string().contains("exceeds the limit of 65536"), "{refused}");
     let filled = (0..MAX_SIGN_INS_PER_OWNER)
         .map(|number| format!("('used', 'u{number}', 'ada', 0, {}, 'x')", i64::MAX))
         .collect::<Vec<_>>()

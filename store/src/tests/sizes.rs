@@ -34,7 +34,7 @@ fn an_entry_may_be_as_large_as_one_that_is_read(kind: Kind) {
     store.record(act.clone()).unwrap();
     assert!(is_sound(&*store, "reports"));
     act.pins = vec![NewPin { entry: tool_of(MAX_ENTRY_BYTES + 1), basis: Basis::Person }];
-    check_over(store.record(act), "an entry is over the limit of 1048576");
+    check_over(store.record(act), "an entry exceeds the limit of 1048576");
 }
 
 fn who_acts_has_a_name_and_not_a_long_one(kind: Kind) {
@@ -45,7 +45,7 @@ fn who_acts_has_a_name_and_not_a_long_one(kind: Kind) {
     store.record(Act::new(&server, NOON, &name, "server.observe")).unwrap();
     let name = "a".repeat(MAX_NAME_BYTES + 1);
     let act = Act::new(&server, NOON, &name, "server.observe");
-    check_over(store.record(act), "the name of who acts is over the limit of 256");
+    check_over(store.record(act), "the name of who acts exceeds the limit of 256");
     let nameless = store.record(Act::new(&server, NOON, "", "server.observe"));
     assert!(matches!(nameless, Err(StoreError::Nameless)));
     assert_eq!(store.history(&server).unwrap().len(), 1);
@@ -99,7 +99,7 @@ fn the_largest_capture_is_kept_and_one_byte_more_refused(kind: Kind) {
     observe.observation = Some(&observation);
     check_over(
         store.record(observe),
-        &format!("a capture is over the limit of {MAX_CAPTURE_BYTES}"),
+        &format!("a capture exceeds the limit of {MAX_CAPTURE_BYTES}"),
     );
 }
 
@@ -111,7 +111,7 @@ fn a_server_keeps_so_many_pins_and_no_more(kind: Kind) {
     let server = id("reports");
     let mut fourth = act(&server, "server.pin");
     fourth.pins = vec![pin("d", "one", Basis::Person)];
-    check_over(store.record(fourth), "the number of pins of a server is over the limit of 3");
+    check_over(store.record(fourth), "the number of pins of a server exceeds the limit of 3");
     assert_eq!(store.pins(&server).unwrap().iter().count(), 3);
     assert!(is_sound(&*store, "reports"));
 }
@@ -125,7 +125,7 @@ fn a_server_keeps_so_many_bytes_of_pins_and_no_more(kind: Kind) {
     store.record(pins.clone()).unwrap();
     pins.pins.truncate(1);
     pins.pins[0].entry = tool_of(30);
-    check_over(store.record(pins), "the size of all pins of a server is over the limit of 1000");
+    check_over(store.record(pins), "the size of all pins of a server exceeds the limit of 1000");
 }
 
 fn history_hands_out_the_newest_events(kind: Kind) {
@@ -179,7 +179,7 @@ fn an_act_may_pin_four_full_lists_and_no_more() {
     full.pins = vec![pin("a", "one", Basis::Person); MAX_PINS_PER_ACT];
     full.check_limits().unwrap();
     full.pins.push(pin("a", "one", Basis::Person));
-    check_over(full.check_limits(), "the number of new pins is over the limit of 40003");
+    check_over(full.check_limits(), "the number of new pins exceeds the limit of 40003");
 }
 
 on_both![

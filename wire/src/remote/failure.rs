@@ -33,7 +33,7 @@ pub enum RemoteFailure {
     RedirectRefused { status: StatusCode, target: ServerText },
     #[error("the server's answer cannot be read: {0}")]
     Unreadable(#[from] Unreadable),
-    #[error("the server does not know this session any more (status 404); connect again")]
+    #[error("the server no longer knows this session (status 404); reconnect")]
     SessionEnded,
     #[error("the request was cancelled")]
     Cancelled,

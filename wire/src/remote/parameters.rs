@@ -56,7 +56,7 @@ pub enum BadAnnotation {
     Repeated,
     #[error("an `x-mcp-header` is on a parameter that is not a string, an integer or a boolean")]
     NotPrimitive,
-    #[error("an `x-mcp-header` is where no argument is read from")]
+    #[error("an `x-mcp-header` is at a place that holds no argument")]
     OutOfReach,
     #[error("more than {MAX_PARAMETER_HEADERS} parameters have an `x-mcp-header`")]
     TooMany,

@@ -232,7 +232,7 @@ fn a_session_that_the_server_forgot_ends_everything() {
     client.ask(1, "hangs");
     server.wait_for(|seen| seen.rpc_method() == "hangs", 1);
     client.ask(2, "tools/call");
-    let sentence = "the server does not know this session any more (status 404); connect again";
+    let sentence = "the server no longer knows this session (status 404); reconnect";
     let failed = |id: u32| {
         let (id, text) = (id.to_string(), sentence.to_owned());
         Heard::Failed { id, kind: FailureKind::Unreachable, text }

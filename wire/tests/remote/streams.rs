@@ -130,7 +130,7 @@ fn a_session_that_is_gone_when_a_stream_is_taken_up_ends_everything() {
     let client = Client::new(&server);
     client.initialize();
     client.ask(1, "a");
-    assert!(client.hear_failure(1).1.contains("does not know this session"));
+    assert!(client.hear_failure(1).1.contains("no longer knows this session"));
     assert!(matches!(client.hear(), crate::client::Heard::Ended { .. }));
     client.finish();
 }

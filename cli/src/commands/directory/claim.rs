@@ -156,7 +156,9 @@ fn start(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
     let places = ownership::places_of(&database, &server).map_err(Failure::usage)?;
     let offers = checker(&place)?.offers(&server, &key, &places);
     if offers.is_empty() {
-        return Err(Failure::usage("nothing is known of this server by which it could be claimed"));
+        return Err(Failure::usage(
+            "this server cannot be claimed: no domain, package or attestation key of it is known",
+        ));
     }
     let (nonce, expires_at) = secret(&place)?.nonce(&server, &key, now());
     let said = line(&server, &key, &nonce);
@@ -261,7 +263,7 @@ fn suspend(command: &ClaimStart, options: &Options) -> Result<Exit, Failure> {
     let suspended = ownership::suspend(&mut place.database()?, &server, &key);
     let suspended = suspended.map_err(Failure::usage)?;
     let Some(claim) = suspended else {
-        return Err(Failure::usage("there is no such claim that counts or waits"));
+        return Err(Failure::usage("no active or waiting claim matches"));
     };
     let saying = place.say_waiting()?;
     if !options.json && !options.quiet {

@@ -68,7 +68,7 @@ fn list(command: &CorpusList, options: &Options) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     if entries.is_empty() {
-        screen::say("no definition is in the corpus, or none that stands so");
+        screen::say("no definition in the corpus matches");
     }
     for entry in &entries {
         let owners = |names: &[String]| match names {

@@ -79,7 +79,7 @@ impl Place {
         LogWriter::open(&self.folders, &url, self.settings.signer.as_deref(), now()).map_err(
             |error| match error {
                 WriteError::Lease(_) => Failure::usage(format!(
-                    "{error}: one process writes at a time. Stop the other, or start `holdpoint directory` with `--reader` and crawl beside it"
+                    "{error}: one process writes at a time. Stop the other, or start `holdpoint directory` with `--reader` and crawl at the same time"
                 )),
                 WriteError::Publish(_) | WriteError::Log { .. } => Failure::evidence(error),
                 error => Failure::usage(error),

@@ -72,7 +72,7 @@ fn print_remaining_steps(path: &Path, found: &[FoundServer]) {
     let left = found.len() - complete;
     if left > 0 {
         let more = count(left, "more is", "more are");
-        screen::say(format!("{more} in comments: each says what is left to you"));
+        screen::say(format!("{more} commented out: each says what is left to you"));
     }
     if let Err(failure) = gateway_file::read(path) {
         screen::say("left to fill in:");

@@ -35,7 +35,7 @@ pub(super) fn run(home: &Path, config: Option<&Path>, options: &Options) -> Resu
             Ok(Exit::Fine)
         }
         Some((false, sentence)) => Err(Failure::usage(sentence)),
-        None => Err(Failure::internal("the gateway does not say how the reload went")),
+        None => Err(Failure::internal("the gateway did not report the result of the reload")),
     }
 }
 
@@ -50,7 +50,7 @@ fn wait_for(
             None => return Err(Failure::unreachable("no gateway runs from this home")),
             Some(_) if begun.elapsed() < PATIENCE => std::thread::sleep(POLL_INTERVAL),
             Some(_) => {
-                let sentence = "the gateway was told to reload and has not said how it went";
+                let sentence = "the gateway did not report the result of the reload in time";
                 return Err(Failure::unreachable(sentence));
             }
         }

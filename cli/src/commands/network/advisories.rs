@@ -51,7 +51,7 @@ pub(super) fn run(command: &NetworkAdvisories, options: &Options) -> Result<Exit
         (None, false) => {
             let why = access.veto.as_ref().map_or_else(
                 || "no directory is configured".to_owned(),
-                |veto| format!("nothing is asked: {veto}"),
+                |veto| format!("no requests are made: {veto}"),
             );
             problem = Some(why);
         }

@@ -77,9 +77,7 @@ pub(super) fn announced(
     let salt = cache.salt();
     let unknown = match salt {
         Some(_) => "",
-        None => {
-            "; the salt is not known yet: zeros stand for fingerprints, and for a bucket of them"
-        }
+        None => "; the salt is not known yet, so fingerprints and their bucket are shown as zeros",
     };
     for change in waiting.iter().filter_map(|judgement| MetChange::of(judgement, at)) {
         let bucket = bucket_of(change.report(salt).fp_before.as_bytes(), bits);
@@ -113,7 +111,7 @@ fn when_met(definition: DefinitionHash, bits: Option<u8>) -> String {
         None => {
             let most = bucket_of(definition.as_bytes(), MAX_BUCKET_BITS);
             format!(
-                "{when}; the number of bits is not known yet: 0 is shown here, and the most that it can become is `{}`",
+                "{when}; the number of bits is not known yet: 0 is shown, and the most revealing path possible is `{}`",
                 NetworkRequest::Corpus(most).path()
             )
         }

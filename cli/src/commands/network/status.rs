@@ -110,7 +110,7 @@ fn print(document: &Document<'_>, is_named: bool, is_all: bool) {
     let asked = if document.state == "on" { "is sent" } else { "would be sent if it were on" };
     screen::say(styled(BOLD, format!("What {asked}, as this home is now:")));
     if document.url.is_none() {
-        screen::say(styled(DIM, format!("  ({EXAMPLE_URL} stands for the directory)")));
+        screen::say(styled(DIM, format!("  ({EXAMPLE_URL} is a placeholder for the directory)")));
     }
     if document.bucket_bits.is_none() {
         screen::say(FIRST_REQUEST);
@@ -120,7 +120,7 @@ fn print(document: &Document<'_>, is_named: bool, is_all: bool) {
         say_request(&announced.request);
     }
     screen::say(
-        "  Later changes and decisions lead to requests of these kinds: docs/network.md has all.",
+        "  Later changes and decisions may cause other kinds of requests: docs/network.md lists them.",
     );
     screen::say("");
     let sent = crate::report::count(document.sent.len(), "request", "requests");

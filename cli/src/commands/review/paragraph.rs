@@ -109,7 +109,10 @@ impl<'a> Paragraph<'a> {
         }
         if told_above > 0 {
             let findings = report::count(told_above, "finding", "findings");
-            screen::say(styled(DIM, format!("  • {findings} told above, with other entries")));
+            screen::say(styled(
+                DIM,
+                format!("  • {findings} listed above, shared with other entries"),
+            ));
         }
         for detail in self.printable.details() {
             screen::say(format!("  • {}", screen::readable(&detail)));

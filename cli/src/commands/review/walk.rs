@@ -20,8 +20,8 @@ use gate::server::{ServerId, ServerStatus};
 /// The text that `?` prints.
 const HELP: [&str; 5] = [
     "a           approve what is shown; you are asked to type `approve` before anything is written",
-    "s           skip it: it goes on waiting",
-    "q           quit: what was not decided goes on waiting",
+    "s           skip it: it stays waiting",
+    "q           quit: undecided changes stay waiting",
     "quarantine  the whole word stops the server until it is released",
     "?           this help",
 ];
@@ -67,7 +67,7 @@ pub(super) fn walk(
                         failed = sharing::exit(shared, failed);
                     }
                     Approval::Withheld => {
-                        screen::say("not approved: it goes on waiting");
+                        screen::say("not approved: it stays waiting");
                         left += 1;
                     }
                 },

@@ -13,7 +13,7 @@ fn an_edited_line_is_named() {
         evidence.edit(&evidence.segment(chain, 2), |lines| {
             lines[2] = lines[2].replace("2025-", "2024-");
         });
-        let said = "its hash is not the hash of what it says";
+        let said = "its hash does not match its content";
         let report = evidence.finds_only(Place::line(chain, 2, 3), said);
         // The segments after the bad line are still verified.
         let (found, sound) =
@@ -25,7 +25,7 @@ fn an_edited_line_is_named() {
     }
     let path = evidence.segment("index", 1);
     evidence.edit(&path, |lines| lines[1] = lines[1].replace("\"ada\"", "\"eve\""));
-    evidence.finds(Place::line("index", 1, 2), "its hash is not the hash of what it says");
+    evidence.finds(Place::line("index", 1, 2), "its hash does not match its content");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn swapped_segments_are_named() {
     let evidence = Evidence::new();
     let chain = &evidence.chains[1];
     swap(&evidence.segment(chain, 2), &evidence.segment(chain, 3));
-    let said = "it does not go on where the segment before it ended";
+    let said = "it does not continue where the segment before it ended";
     evidence.finds_only(Place::line(chain, 2, 1), said);
     // Swap their checkpoints as well.
     swap(&evidence.checkpoint(chain, 2), &evidence.checkpoint(chain, 3));
@@ -124,7 +124,7 @@ fn the_replay_of_an_old_segment_is_named() {
     // The first segment in place of the third, with its genuine checkpoint.
     fs::copy(evidence.segment(chain, 1), evidence.segment(chain, 3)).unwrap();
     fs::copy(evidence.checkpoint(chain, 1), evidence.checkpoint(chain, 3)).unwrap();
-    let said = "it does not go on where the segment before it ended";
+    let said = "it does not continue where the segment before it ended";
     evidence.finds_only(Place::line(chain, 3, 1), said);
     evidence.restore();
     // An earlier state of a segment, with its genuine checkpoint.

@@ -221,7 +221,7 @@ pub(super) fn tool(site: &Site, snapshot: &Snapshot, id: &SubjectId, name: &str)
                         dt { "entry of the log" } dd { (tool.number) }
                     }
                 }
-                None => { p.note { "The newest release that was read has no such tool any more." } }
+                None => { p.note { "The newest release that was read no longer has this tool." } }
             }
             @if let Some(definition) = definition {
                 h2 { "Definition" }

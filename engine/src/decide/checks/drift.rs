@@ -18,7 +18,7 @@ impl Check for DriftCheck {
             return unreadable.cloned().map_or(Answer::Continue, Answer::Hold);
         }
         let Some(target) = call.target else {
-            let message = "○ holdpoint — the call does not say in one way what it is about";
+            let message = "○ holdpoint — the target of the call is missing or ambiguous";
             return Answer::deny(ReasonCode::BadFrame, message);
         };
         let ruling = situation.view.rule(&Use {

@@ -41,7 +41,7 @@ impl Check for RateCheck {
             ),
             RateDecision::Exceeded { retry_after } => too_many(
                 ReasonCode::QuotaExceeded,
-                "○ holdpoint — the calls of this day (UTC) are used up",
+                "○ holdpoint — the daily quota (UTC) is used up",
                 retry_after,
             ),
         }

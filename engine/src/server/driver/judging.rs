@@ -49,7 +49,7 @@ impl Driver {
         }
         let seen = Arc::new(self.seen(view, fetched));
         let Some(mut surface) = seen.surface() else {
-            session.remark("what the server says of itself cannot be read");
+            session.remark("the server's handshake is invalid or ambiguous");
             return false;
         };
         let mut attempt = 0;

@@ -168,7 +168,7 @@ impl Keeper {
             }
             LateGreeting::Unreadable => self.greeting_refused(out),
             LateGreeting::OtherVersion => out.push(Command::End(
-                "it is admitted now, and speaks another protocol version than the client was told; restart it in your client",
+                "it is admitted now, but negotiated a different protocol version than the gate told the client; restart it in your client",
             )),
         }
     }

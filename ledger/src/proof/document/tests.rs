@@ -207,7 +207,7 @@ fn another_line_is_not_in_the_tree() {
     let edited = with(&document, "line", json!(chain.lines[3].replace("ada", "eve")));
     assert_eq!(
         refused(&edited, &chain),
-        "the proof's line was not written by Holdpoint: its hash is not the hash of what it says"
+        "the proof's line was not written by Holdpoint: its hash does not match its content"
     );
     let with_newline = with(&document, "line", json!(format!("{}\n", chain.lines[3])));
     assert!(refused(&with_newline, &chain).contains("not written by Holdpoint"));

@@ -80,7 +80,7 @@ impl Session {
         out: &mut Vec<Action>,
     ) {
         let Some(target) = kind.target(params) else {
-            let why = "the call does not say in one way what it is about";
+            let why = "the target of the call is missing or ambiguous";
             return self.refuse_message(ticket, why, out);
         };
         let ruling = self.view.rule(&Use {

@@ -90,7 +90,7 @@ impl Session {
     ) {
         let text = String::from_utf8_lossy(result);
         let Some(surface) = handshake_surface(&text) else {
-            let error = r#"{"code":-32011,"message":"○ holdpoint — what the server says of itself can be read in more than one way"}"#;
+            let error = r#"{"code":-32011,"message":"○ holdpoint — the server's handshake is invalid or ambiguous"}"#;
             let message = with_member(envelope.raw, "result", None);
             let message = with_member(&message, "error", Some(error.as_bytes()));
             out.push(Action::ToClient(message.into()));

@@ -234,7 +234,7 @@ impl Session {
         let ended: Vec<ListKind> = std::mem::take(&mut self.lists.open).into_keys().collect();
         ended.into_iter().for_each(|list| self.lists.outdate(list));
         for waiting in std::mem::take(&mut self.waiting) {
-            let message = format!("○ holdpoint — {why}, so what it says of itself is not known");
+            let message = format!("○ holdpoint — {why}, so the server's contract is unknown");
             let refusal = fault.refusal(waiting.ticket, self.server.as_str(), message);
             out.push(Action::Refuse(refusal));
         }

@@ -61,7 +61,7 @@ class Held(Refused):
         return self.entry_hash.get("after") or self.entry_hash.get("before")
 
     async def review(self) -> dict[str, Any] | None:
-        """What waits, with the whole definition `before` and `after`. `None` if nothing of it waits any more."""
+        """What waits, with the whole definition `before` and `after`. `None` if it is no longer waiting."""
         return await self._gate.review(self)
 
     async def repin(self, by: str = "application") -> None:

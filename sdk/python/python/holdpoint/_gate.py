@@ -97,7 +97,7 @@ class LocalGate:
     def greet(self, handshake: dict[str, Any]) -> str | None:
         """What a connected session knows of its server. Returns the instructions that were accepted."""
         if not self._session.greet(json.dumps(handshake)):
-            raise HoldpointError("what the server says of itself can be read in more than one way")
+            raise HoldpointError("the server's handshake is invalid or ambiguous")
         return self._session.instructions()
 
     def client(self, ticket: int, message: str) -> bool:

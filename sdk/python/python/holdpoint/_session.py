@@ -189,7 +189,7 @@ class SessionGate:
 
     def answer_as_sent(self, ticket: int, identifier: str) -> None:
         if self._heard.get("id") != identifier:
-            raise HoldpointError("the list is not there any more")
+            raise HoldpointError("the list is no longer there")
         result = {**self._heard["result"], "ttlMs": 0}
         self._settle(ticket, "answer", {"jsonrpc": "2.0", "id": ticket, "result": result})
 

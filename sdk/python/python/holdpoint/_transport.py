@@ -142,7 +142,7 @@ class TransportGate:
         heard = json.loads(self._heard or "{}")
         message = self._kept.pop(ticket, None)
         if heard.get("id") != identifier:
-            raise HoldpointError("the list is not there any more")
+            raise HoldpointError("the list is no longer there")
         if message is not None:
             result = {**heard["result"], "ttlMs": 0}
             self.to_client({"jsonrpc": "2.0", "id": self._mcp.id_of(message), "result": result})

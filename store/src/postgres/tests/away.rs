@@ -87,7 +87,7 @@ fn a_commit_of_which_nothing_can_be_found_out_is_told_so() {
     proxied.proxy.set(Mode::LostAtCommit);
     let error = observe(&mut proxied.store, "server.quarantine").unwrap_err();
     assert!(matches!(error, StoreError::Unresolved { .. }), "{error}");
-    assert!(error.to_string().contains("whether that counts is not known"), "{error}");
+    assert!(error.to_string().contains("whether the write succeeded is unknown"), "{error}");
 }
 
 #[test]
