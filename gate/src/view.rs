@@ -358,6 +358,7 @@ fn list_view(
         && surface.unreadable().is_empty()
         && is_as_sent()
         && let Some(array) = lists::shown_array(list, page.as_bytes(), &entries, shows_all)
+        && lists::consists_of(array, &entries)
     {
         return Some(ListView::as_sent(list, pages, array, &entries));
     }

@@ -182,17 +182,34 @@ impl ListView {
 /// The members of a page that belong to the protocol, besides its entries.
 const PROTOCOL: [&str; 4] = ["nextCursor", "resultType", "ttlMs", "cacheScope"];
 
-/// The position of an entry in the remainder of its array. Entries are separated by a comma and
-/// rarely anything else.
+/// The position of an entry in the remainder of its array, behind a separator.
 fn find_entry(rest: &[u8], entry: &[u8]) -> Option<usize> {
     let is_between = |byte: &u8| matches!(byte, b'[' | b',' | b' ' | b'\t' | b'\n' | b'\r');
-    let at = rest.iter().position(|byte| !is_between(byte)).unwrap_or(rest.len());
-    let there = rest.get(at..at.saturating_add(entry.len()));
-    match there.is_some_and(|there| std::ptr::eq(there, entry) || there == entry) {
-        true => Some(at),
-        // A server may list an entry twice, but the view contains it once.
-        false => memchr::memmem::find(rest, entry),
-    }
+    let at = rest.iter().position(|byte| !is_between(byte))?;
+    after(rest.get(at..)?, entry).map(|_| at)
+}
+
+/// Whether an array consists of these entries in this order and of nothing else. A server may list
+/// an entry twice, and the second copy may have members that the first, accepted one does not have.
+pub(super) fn consists_of(array: &[u8], entries: &[(&EntryId, &str)]) -> bool {
+    let end = || {
+        let mut rest = after(array.trim_ascii(), b"[")?;
+        for (index, (_, entry)) in entries.iter().enumerate() {
+            if index > 0 {
+                rest = after(rest, b",")?;
+            }
+            rest = after(rest, entry.as_bytes())?;
+        }
+        Some(rest)
+    };
+    end() == Some(b"]")
+}
+
+/// What follows a token and white space. Returns `None` if the text does not begin with the token.
+fn after<'t>(text: &'t [u8], token: &[u8]) -> Option<&'t [u8]> {
+    let (there, rest) = text.split_at_checked(token.len())?;
+    // Most entries are slices of the page, so comparing pointers is usually enough.
+    (std::ptr::eq(there, token) || there == token).then(|| rest.trim_ascii_start())
 }
 
 /// The array of a page's entries, if all other members belong to the protocol or everything is
@@ -226,7 +243,7 @@ fn around_entries<'p>(
     let first = offset(&around, array);
     let last = first + array.len();
     // The entries are between the brackets of this array, unless an entry was listed twice.
-    (first < start && start < last).then(|| page.get(first..last + (end - start)))?
+    (first < start && start < last).then(|| page.get(first..last + end.checked_sub(start)?))?
 }
 
 fn array_of(list: ListKind, page: &[u8], shows_all: bool) -> Option<&[u8]> {

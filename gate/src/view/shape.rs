@@ -11,10 +11,11 @@ const MAX_PLAIN_ITEMS: usize = 20;
 
 /// An object with a member replaced, added or (`None`) removed.
 pub fn with_member(object: &[u8], name: &str, value: Option<&[u8]>) -> Vec<u8> {
-    // A name is spelled out, or with escapes of this kind. An object without either has no such member, and a page of a list
-    // is not walked through to find none.
+    // Walking through a large page only to find no such member is slow. A name without any of its
+    // possible escapes is found by its text.
     let has = |part: &[u8]| memmem::find(object, part).is_some();
-    let found = match has(name.as_bytes()) || has(b"\\u") {
+    let may_be_escaped = || has(b"\\u") || name.contains('/') && has(b"\\/");
+    let found = match has(name.as_bytes()) || may_be_escaped() {
         true => members(object).find(|(known, _)| known == name).map(|(_, span)| span),
         false => None,
     };
@@ -117,6 +118,16 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_is_found_however_its_name_is_escaped() {
+        for object in [r#"{"a/b":1}"#, r#"{"a\/b":1}"#, r#"{"a\u002fb":1}"#, r#"{"\u0061/b":1}"#] {
+            assert_eq!(with_member(object.as_bytes(), "a/b", None), b"{}", "{object}");
+            let replaced = with_member(object.as_bytes(), "a/b", Some(b"2"));
+            assert_eq!(replaced, object.replace('1', "2").as_bytes(), "{object}");
+        }
+        assert_eq!(with_member(br#"{"a":"\/"}"#, "a/b", Some(b"2")), br#"{"a":"\/","a/b":2}"#);
+    }
 
     #[test]
     fn a_plain_value_can_carry_no_sentence() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::view::lists::shown_array;
+use crate::view::lists::{consists_of, shown_array};
 use crate::view::{View, answer_list};
 use contract::surface::{EntryId, EntryType, ListKind};
 
@@ -182,6 +182,29 @@ fn the_cursor_of_each_filtered_page_leads_to_the_next() {
             assert!(answer(Some(cursor)).is_error);
         }
     }
+}
+
+/// The second copy of an entry may have members that the first does not have and that do not count
+/// for its hash.
+#[test]
+fn an_array_with_more_than_its_entries_is_recognized() {
+    let (id, add, ask) =
+        (EntryId::new(EntryType::Tool, "add"), r#"{"name":"add"}"#, r#"{"name":"ask"}"#);
+    let check = |array: &str, entries: &[&str], expected: bool| {
+        let entries: Vec<(&EntryId, &str)> = entries.iter().map(|raw| (&id, *raw)).collect();
+        assert_eq!(consists_of(array.as_bytes(), &entries), expected, "{array}");
+    };
+    check("[]", &[], true);
+    check(" [ ] ", &[], true);
+    check(&format!("[{add},{ask}]"), &[add, ask], true);
+    check(&format!("[ {add} ,\n{ask}\t]"), &[add, ask], true);
+    check(&format!("[{add}]"), &[], false);
+    check(&format!("[{add},{add}]"), &[add], false);
+    check(&format!("[{add},{ask},{add}]"), &[add, ask], false);
+    check(&format!("[{add},{add},{ask}]"), &[add, ask], false);
+    check(&format!("[{ask},{add}]"), &[add, ask], false);
+    check(&format!("[{add}]"), &[add, ask], false);
+    check(r#"[{"name":"add","_meta":{}}]"#, &[add], false);
 }
 
 /// The entries of a page are passed over where they lie in it: what is found has to be what is found without.

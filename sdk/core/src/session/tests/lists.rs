@@ -188,3 +188,15 @@ fn nothing_is_trusted_at_first_use_while_a_list_cannot_be_read() {
     stage.pass_time(31);
     assert_eq!(stage.call("make", json!({}))["method"], "tools/call");
 }
+
+/// The second copy of a resource may have members that do not count for its hash, so that nobody
+/// accepted them.
+#[test]
+fn an_entry_that_is_listed_twice_is_shown_once() {
+    let mut stage = Stage::guard();
+    assert_eq!(stage.list().len(), 2);
+    let again = stage.tools[0].clone();
+    stage.tools.push(again);
+    stage.pass_time(31);
+    assert_eq!(stage.list(), ["Makes a report.", "Sends it."]);
+}
